@@ -217,7 +217,7 @@ describe("the end of the program", () => {
       cwd,
       env: { PATH: process.env.PATH, ...environment },
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: 120_000,
     });
     expect([ended.status, ended.signal, ended.stderr]).toEqual([0, null, ""]);
     const { outcome, pid } = JSON.parse(ended.stdout) as { outcome: string; pid: number };

@@ -27,7 +27,7 @@ function shell(command: string, cwd = folder.path): { code: number | null; stdou
   const { status, stdout, stderr } = spawnSync(
     "bash",
     ["-c", `set -o pipefail; troupe() { "$NODE" "$BIN" "$@"; }; ${command}`],
-    { cwd, env, encoding: "utf8", timeout: 20_000 },
+    { cwd, env, encoding: "utf8", timeout: 120_000 },
   );
   return { code: status, stdout, stderr };
 }

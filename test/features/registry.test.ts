@@ -285,12 +285,12 @@ describe("an agent in the background", () => {
       const sent = session.sendAndWait({ prompt: "go" });
       const tasks = session.agents.tasks;
       await expect.poll(() => requests("b").length).toBe(1);
-      const waits = tasks?.wait("b", { timeoutMs: 5_000, signal });
+      const waits = tasks?.wait("b", { timeoutMs: 60_000, signal });
       expect(await tasks?.promote("b")).toBe(true);
       expect(await waits).toBe("promoted");
       expect(await tasks?.wait("a", { timeoutMs: 10, signal })).toBe("timeout");
-      const turn = tasks?.wait("a", { timeoutMs: 5_000, signal });
-      const end = tasks?.wait("b", { timeoutMs: 5_000, signal });
+      const turn = tasks?.wait("a", { timeoutMs: 60_000, signal });
+      const end = tasks?.wait("b", { timeoutMs: 60_000, signal });
       done.resolve();
       expect(await Promise.all([turn, end])).toEqual(["idle", "ended"]);
       await sent;

@@ -233,7 +233,7 @@ describe("real servers over stdio", () => {
 
   it("such as the reference server work, with progress", async () => {
     await using mcp = stage();
-    const server = mcp.use(stdioConfig("everything", ["stdio"], { timeoutMs: 20_000 }));
+    const server = mcp.use(stdioConfig("everything", ["stdio"], { timeoutMs: 60_000 }));
     const tools = await toolsOf(server);
     const echo = tools.find((tool) => tool.name === "everything-echo");
     expect((await run(echo, { message: "hi" })).content).toContain("Echo: hi");

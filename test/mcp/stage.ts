@@ -22,7 +22,7 @@ export function stdioConfig(script: string, args: readonly string[] = [], overri
     source: "test",
     transport: { type: "stdio", command: process.execPath, args: [path, ...args], environment: {} },
     tools: ["*"],
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     ...overrides,
   };
 }
@@ -43,7 +43,7 @@ export function remoteConfig(
     source: "test",
     transport: { type, url, headers: {} },
     tools: ["*"],
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     ...rest,
   };
 }

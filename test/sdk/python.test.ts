@@ -22,7 +22,7 @@ describe("a client in another language", () => {
         TROUPE_HOME: folder.at("state"),
         TROUPE_NO_DISCOVERY: "1",
       },
-      timeout: 25_000,
+      timeout: 120_000,
     });
     expect(stdout.trim()).toBe("Four degrees.");
     expect(stderr).toContain("external_tool.requested");

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readLog } from "../../src/store/log/read-log.ts";
 import type { Fault, FaultPlan } from "../../src/testing/fault-disk.ts";
+import { HANG_MS } from "../support/work.ts";
 import { buildChild, runChild, startChild } from "./child.ts";
 import { encodeLog, idsOf, message, messages, realStore, temporaryFolder } from "./support.ts";
 
@@ -106,8 +107,8 @@ test("a repair killed before every operation and repeated gives the same result"
 });
 
 const races = isSlow ? 1000 : 20;
-/** Other tests run at the same time unless the slow ones do. */
-const longest = isSlow ? 200 : 1000;
+/** Milliseconds. Other tests run at the same time unless the slow ones do. */
+const longest = isSlow ? 200 : HANG_MS;
 
 test(`exactly one of four processes that open a session at once writes (${races} races)`, async () => {
   const root = temporaryFolder();

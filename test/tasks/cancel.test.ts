@@ -34,7 +34,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       const made = await stageWith(state, depth);
       const stop = new AbortController();
       const wait = made.registry
-        .wait("x", { timeoutMs: 5000, sinceTurn: 9, signal: stop.signal })
+        .wait("x", { timeoutMs: 60_000, sinceTurn: 9, signal: stop.signal })
         .catch(() => "aborted");
       stop.abort();
       expect(await wait).toBe(state === "idle" ? "idle" : state === "completed" ? "ended" : "aborted");
@@ -43,7 +43,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
 
     it("ends when it is stopped, alone, and wakes its waiters", async () => {
       const made = await stageWith(state, depth);
-      const wait = made.registry.wait("x", { timeoutMs: 5000 });
+      const wait = made.registry.wait("x", { timeoutMs: 60_000 });
       expect(await made.registry.cancel("x")).toBe(state !== "completed");
       expect(await wait).toBe(state === "idle" ? "idle" : "ended");
       expect(status(made, "x")).toBe(isUnder(state));

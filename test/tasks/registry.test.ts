@@ -70,7 +70,7 @@ describe("a background agent", () => {
     for (const [name, end] of Object.entries(ends)) {
       await start(name);
       (await scene(name)).end.resolve(end);
-      await registry.wait(name, { timeoutMs: 2000 });
+      await registry.wait(name, { timeoutMs: 60_000 });
     }
     expect(registry.list().map(({ status, reason }) => [status, reason])).toEqual([
       ["failed", "empty"],
@@ -94,7 +94,7 @@ describe("a background agent", () => {
     });
     await broken.registry.restore();
     await broken.start("a");
-    await broken.registry.wait("a", { timeoutMs: 2000 });
+    await broken.registry.wait("a", { timeoutMs: 60_000 });
     expect(await broken.registry.report("a")).toMatchObject({
       task: { status: "failed", reason: "error" },
       error: "TypeError: x is not a function",
@@ -140,7 +140,7 @@ describe("reading", () => {
     const { registry, emit, start, answer, notices, hear, kept } = stage();
     await registry.restore();
     await start("a");
-    const read = registry.wait("a", { timeoutMs: 2000, reader: { toolCallId: "read-1" } });
+    const read = registry.wait("a", { timeoutMs: 60_000, reader: { toolCallId: "read-1" } });
     await answer("a");
     expect(await read).toBe("ended");
     expect(notices).toEqual([]);
@@ -158,15 +158,15 @@ describe("reading", () => {
     const stop = new AbortController();
     const waits = [
       registry.wait("a", { timeoutMs: 5 }),
-      registry.wait("a", { timeoutMs: 2000, sinceTurn: 0 }),
-      registry.wait("a", { timeoutMs: 2000, signal: stop.signal }).catch(() => "aborted"),
+      registry.wait("a", { timeoutMs: 60_000, sinceTurn: 0 }),
+      registry.wait("a", { timeoutMs: 60_000, signal: stop.signal }).catch(() => "aborted"),
     ];
     stop.abort();
     expect([await waits[0], await waits[2], registry.view("a")?.status]).toEqual(["timeout", "aborted", "running"]);
     await answer("a");
     expect(await waits[1]).toBe("idle");
     await start("b", { mode: "sync" });
-    const promoted = registry.wait("b", { timeoutMs: 2000, reader: { toolCallId: "call-b" } });
+    const promoted = registry.wait("b", { timeoutMs: 60_000, reader: { toolCallId: "call-b" } });
     expect(await registry.promote("b")).toBe(true);
     expect([await promoted, registry.view("b")]).toMatchObject(["promoted", { mode: "background", status: "running" }]);
     expect(await registry.promote("b")).toBe(false);
@@ -179,7 +179,7 @@ describe("reading", () => {
     const { registry, emit, start, answer, notices, kept } = stage();
     await registry.restore();
     await start("a", { mode: "sync" });
-    const wait = registry.wait("a", { timeoutMs: 2000, reader: { toolCallId: "call-a" } });
+    const wait = registry.wait("a", { timeoutMs: 60_000, reader: { toolCallId: "call-a" } });
     await answer("a");
     expect(await wait).toBe("ended");
     await emit(undefined, "tool.execution_complete", { toolCallId: "call-a", success: true });
@@ -277,9 +277,9 @@ describe("places", () => {
     await registry.restore();
     await start("a", { mode: "sync" });
     await start("b", { mode: "sync", parentId: "a" });
-    const b = registry.wait("b", { timeoutMs: 2000, reader: { agentId: "a", toolCallId: "call-b" } });
+    const b = registry.wait("b", { timeoutMs: 60_000, reader: { agentId: "a", toolCallId: "call-b" } });
     await start("c", { mode: "sync", parentId: "b" });
-    const c = registry.wait("c", { timeoutMs: 2000, reader: { agentId: "b", toolCallId: "call-c" } });
+    const c = registry.wait("c", { timeoutMs: 60_000, reader: { agentId: "b", toolCallId: "call-c" } });
     await scene("c");
     expect(registry.view("b")?.waitingFor).toBe("agent c");
     await start("other");
@@ -350,7 +350,7 @@ describe("the log", () => {
     await expect(start("c")).rejects.toThrow("The session's log cannot be written: no space left on device");
     expect(await registry.send("b", "hello")).toMatchObject({ outcome: "refused" });
     isFull = false;
-    expect(await registry.wait("a", { timeoutMs: 2000 })).toBe("ended");
+    expect(await registry.wait("a", { timeoutMs: 60_000 })).toBe("ended");
     expect([states("a"), notices.length, registry.get("c")]).toEqual([["running", "completed"], 1, undefined]);
     expect(checkTasks(kept)).toEqual([]);
     expect(await start("c")).toBe("c-2");
@@ -483,7 +483,7 @@ describe("an agent that works without this process", () => {
     await until(() => turns.length === 2, "the second turn");
     expect(turns[1]).toMatchObject({ task: "far", messages: 0 });
     ends[1]?.("done");
-    await second.registry.wait("far", { timeoutMs: 2_000 });
+    await second.registry.wait("far", { timeoutMs: 60_000 });
     expect(second.states("far")).toEqual(["running", "completed"]);
     expect(await second.hear()).toBe(1);
     expect(checkTasks(second.kept, settled)).toEqual([]);

@@ -155,7 +155,7 @@ export function stage(options: StageOptions = {}): Stage {
     start: async (name, more = {}) => (await registry.create(newTask(name, more))).id,
     async answer(id, response = `answer of ${id}`) {
       (await scene(id)).end.resolve({ kind: "answered", response });
-      await registry.wait(id, { timeoutMs: 2000 });
+      await registry.wait(id, { timeoutMs: 60_000 });
     },
     async hear() {
       let heard = 0;
