@@ -48,6 +48,8 @@ export interface ListMessage {
   readonly removed: readonly string[];
   /** The rows are all there are. */
   readonly isWhole: boolean;
+  /** Says why the sessions of a database cannot be read; empty since they can again. */
+  readonly problem?: string;
 }
 
 /** A message of the stream: everything that the session has stored was sent. */

@@ -24,6 +24,8 @@ export interface FeedReader {
 const BATCH_MS = 25;
 /** A stored event of a live session that nobody reports is delivered after this time. */
 const UNTOLD_MS = 1_000;
+/** Pause before a log that could not be read is read again. */
+const RETRY_MS = 1_000;
 /** Ephemeral events that may wait for a batch. Beyond it the oldest are dropped: they are repeated whole later. */
 const MAX_WAITING = 5_000;
 
@@ -116,7 +118,12 @@ export class SessionFeed {
   async #catchUp(reader: FeedReader): Promise<void> {
     while (this.#catchingUp.has(reader)) {
       const page = await this.#source.read(reader.position).catch(() => undefined);
-      if (!page || !this.#catchingUp.has(reader)) break;
+      if (!this.#catchingUp.has(reader)) break;
+      if (!page) {
+        // A database may be away for a while.
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+        continue;
+      }
       reader.position = page.last;
       const events = page.lines.map(({ json }) => json);
       if (events.length > 0 && !(await reader.take(events, page.last))) break;

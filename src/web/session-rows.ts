@@ -46,6 +46,7 @@ export class SessionListRows {
   #stopWatching: (() => void) | undefined;
   #telling: NodeJS.Timeout | undefined;
   #looking: Promise<boolean> | undefined;
+  #problem = "";
 
   constructor(options: RowsOptions) {
     this.#options = options;
@@ -56,7 +57,8 @@ export class SessionListRows {
     // A place that is out of reach is looked at again.
     if (this.#listeners.size === 0) await this.#look().catch(() => false);
     this.#listeners.add(listener);
-    listener({ rows: [...this.#rows.values()].map(({ row }) => row), removed: [], isWhole: true });
+    const rows = [...this.#rows.values()].map(({ row }) => row);
+    listener({ rows, removed: [], isWhole: true, ...(this.#problem !== "" && { problem: this.#problem }) });
     this.#plan(MIN_LOOK_MS);
     return () => {
       this.#listeners.delete(listener);
@@ -118,10 +120,27 @@ export class SessionListRows {
 
   /** Resolves with whether anything has changed. */
   #look(): Promise<boolean> {
-    this.#looking ??= this.#lookOnce().finally(() => {
-      this.#looking = undefined;
-    });
+    this.#looking ??= this.#lookOnce()
+      .then(
+        (isChanged) => {
+          this.#note("");
+          return isChanged;
+        },
+        (error: unknown) => {
+          this.#note(error instanceof Error ? error.message : String(error));
+          throw error;
+        },
+      )
+      .finally(() => {
+        this.#looking = undefined;
+      });
     return this.#looking;
+  }
+
+  #note(problem: string): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    for (const listener of this.#listeners) listener({ rows: [], removed: [], isWhole: false, problem });
   }
 
   async #lookOnce(): Promise<boolean> {

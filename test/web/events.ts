@@ -5,7 +5,11 @@ import type { WebStage } from "./stage.ts";
 interface Received {
   readonly kind: string;
   readonly id: number;
-  readonly data: { readonly events?: readonly SessionEvent[]; readonly rows?: readonly { readonly id: string }[] };
+  readonly data: {
+    readonly events?: readonly SessionEvent[];
+    readonly rows?: readonly { readonly id: string }[];
+    readonly problem?: string;
+  };
 }
 
 export interface TestStream extends AsyncDisposable {

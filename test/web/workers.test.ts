@@ -11,11 +11,13 @@ import { type Database, openDatabase } from "../../src/store/postgres/database.t
 import { linePage } from "../../src/store/postgres/line-pages.ts";
 import { postgresStore } from "../../src/store/postgres/postgres.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
+import { says } from "../../src/testing/index.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import type { Boot, ClusterView, SessionRow } from "../../src/web/api.ts";
 import { message } from "../store/support.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { AxeBuilder } from "./axe.ts";
+import { readStream } from "./events.ts";
 import { noBrowser, openBrowser, openTab, type Tab, webStage } from "./stage.ts";
 import { walkByTab } from "./walk.ts";
 
@@ -124,6 +126,15 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     expect(await stage.call("web.events", { sessionId: waiting })).toHaveLength(1);
     expect(await stage.call("web.events", { sessionId: moved }).catch(String)).toContain("no session");
     await database.query("update troupe.session set tenant = 'default' where id = $1", [waiting]);
+  });
+
+  it("says that the database is out of reach, and lists the sessions of this machine all the same", async () => {
+    await using stage = await webStage({ database: "postgres://troupe@127.0.0.1:1/away", steps: [says("hi")] });
+    const own = await stage.call<{ sessionId: string }>("web.create", { prompt: "hello" });
+    await using stream = await readStream(stage, `session=${own.sessionId}`);
+    await stream.until(({ all }) => all.some(({ data }) => data.problem?.includes("127.0.0.1:1") === true));
+    await stream.until((one) => one.events().some(({ type }) => type === "assistant.message"));
+    expect((await stage.call<readonly SessionRow[]>("web.sessions")).map(({ id }) => id)).toEqual([own.sessionId]);
   });
 
   it("reads logs in pages of limited size, without damaged lines", async () => {

@@ -11,6 +11,8 @@ export const rows = signal<ReadonlyMap<string, SessionRow>>(new Map());
 /** The page is a file with the log inside: there is no server. */
 export const isExported = signal(false);
 export const isListKnown = signal(false);
+/** The reason why a part of the sessions cannot be listed. */
+export const listProblem = signal("");
 export const boot = signal<Boot | undefined>(undefined);
 export const session = signal<PageSession | undefined>(undefined);
 /** Advances once a minute while the page is visible. */
@@ -86,7 +88,8 @@ export function start(): void {
 const readTodos = async (sessionId: string): Promise<readonly TodoRow[]> =>
   (await call<{ rows: readonly TodoRow[] }>("web.todos", { sessionId })).rows;
 
-function takeList({ rows: changed, removed, isWhole }: ListMessage): void {
+function takeList({ rows: changed, removed, isWhole, problem }: ListMessage): void {
+  if (problem !== undefined || isWhole) listProblem.value = problem ?? "";
   const next = new Map(isWhole ? [] : rows.value);
   for (const row of changed) next.set(row.id, row);
   for (const id of removed) next.delete(id);

@@ -9,7 +9,7 @@ import { placeText, StateLabel } from "../parts/labels.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { addressOf, go } from "../route.ts";
 import { call } from "../server.ts";
-import { attempt, boot, isListKnown, now, sortedRows } from "../state.ts";
+import { attempt, boot, isListKnown, listProblem, now, sortedRows } from "../state.ts";
 
 const order: Readonly<Record<SessionRow["state"], number>> = { waiting: 0, working: 1, idle: 2, closed: 3 };
 
@@ -62,6 +62,11 @@ export function SessionsView(): JSX.Element {
           </button>
         )}
       </form>
+      {listProblem.value !== "" && (
+        <p class="error" role="alert">
+          Sessions of the database are not up to date: {sanitise(listProblem.value)}
+        </p>
+      )}
       {hits.value && <Hits hits={hits.value} />}
       {!isListKnown.value ? (
         <p class="hint">Reading the list…</p>
