@@ -172,8 +172,8 @@ export class SessionFeed {
       if (!line) break;
       this.#add(line.json, line.number);
       this.#head = line.number;
-      // It closes requests in views. Those of a session that is parked stay open.
-      if (END.test(line.json)) for (const json of this.#repeated()) this.#add(json, undefined);
+      // Views close requests then. Those of a session that is parked stay open.
+      if (CLOSING.test(line.json)) for (const json of this.#repeated()) this.#add(json, undefined);
       if (eventId !== undefined && idOf(line.json) === eventId) break;
     }
   }
@@ -220,7 +220,7 @@ export class SessionFeed {
 }
 
 /** The type stands before the data. */
-const END = /^\{[^{]*"type":"session\.shutdown"/;
+const CLOSING = /^\{[^{]*"type":"(?:session\.shutdown|permission\.completed)"/;
 
 /** Every stored event begins with its id. */
 function idOf(json: string): string {

@@ -52,7 +52,7 @@ describe.runIf(without === undefined)("a session of a database in the page", () 
     await page.waitForSelector('.ask:has-text("echo striped")');
     expect(await page.innerText(".session-head")).toContain("in the database");
     await other.page.waitForSelector('.ask:has-text("echo striped")');
-    await page.keyboard.press("y");
+    await page.click("[data-answer=yes]");
     await other.page.waitForSelector('.ask:has-text("How many stripes?")');
     await other.page.click("text=eleven");
     await saidIn(page, "zebras are striped");

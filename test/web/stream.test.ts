@@ -227,3 +227,30 @@ it("tells a tab that is opened later of a form that waits, until it is answered"
   feeds.setLive("one", false);
   expect(await heard()).toEqual([]);
 });
+
+it("keeps a request open for a tab when its session is parked, until it is answered", async () => {
+  await using folder = await tempFolder({});
+  const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
+  const about = { timestamp: new Date().toISOString(), parentId: null };
+  const line = (id: string, type: string, data: object): string => `${JSON.stringify({ id, ...about, type, data })}\n`;
+  const asked = { id: "e0", ...about, ephemeral: true, type: "permission.requested", data: { requestId: "r1" } };
+  const types: string[] = [];
+  const stop = feeds.follow("one", {
+    position: 0,
+    take(events) {
+      types.push(...events.map((text) => (JSON.parse(text) as { type: string }).type));
+      return true;
+    },
+    caughtUp: () => feeds.announce("one", [asked as never]),
+  });
+  await expect.poll(() => types).toEqual(["permission.requested"]);
+  writeFileSync(folder.at("one"), line("e1", "permission.completed", { requestId: "r1" }));
+  feeds.look("one");
+  await expect.poll(() => types.slice(1)).toEqual(["permission.completed", "permission.requested"]);
+  appendFileSync(folder.at("one"), line("e2", "session.shutdown", {}));
+  feeds.look("one");
+  await expect.poll(() => types.slice(3)).toEqual(["session.shutdown", "permission.requested"]);
+  feeds.announce("one", []);
+  await expect.poll(() => types.slice(5)).toEqual(["user_input.completed"]);
+  stop();
+});

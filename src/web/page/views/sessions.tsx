@@ -19,10 +19,7 @@ export function SessionsView(): JSX.Element {
   const marked = useSignal<ReadonlySet<string>>(new Set());
   const words = filter.value.toLowerCase();
   const shown = sortedRows.value
-    .filter(
-      (row) =>
-        words === "" || [row.name, row.cwd, row.branch, row.model, row.id].join(" ").toLowerCase().includes(words),
-    )
+    .filter((row) => fits(row, words))
     .sort((one, other) => order[one.state] - order[other.state]);
   const search = async (): Promise<void> => {
     if (filter.value.trim() === "") hits.value = undefined;
@@ -62,11 +59,7 @@ export function SessionsView(): JSX.Element {
           </button>
         )}
       </form>
-      {listProblem.value !== "" && (
-        <p class="error" role="alert">
-          Sessions of the database are not up to date: {sanitise(listProblem.value)}
-        </p>
-      )}
+      <Problem />
       {hits.value && <Hits hits={hits.value} />}
       {!isListKnown.value ? (
         <p class="hint">Reading the list…</p>
@@ -76,6 +69,18 @@ export function SessionsView(): JSX.Element {
         <Rows rows={shown} marked={marked} />
       )}
     </main>
+  );
+}
+
+const fits = ({ name, cwd, branch, model, id }: SessionRow, words: string): boolean =>
+  words === "" || [name, cwd, branch, model, id].join(" ").toLowerCase().includes(words);
+
+function Problem(): JSX.Element | null {
+  if (listProblem.value === "") return null;
+  return (
+    <p class="error" role="alert">
+      Sessions of the database are not up to date: {sanitise(listProblem.value)}
+    </p>
   );
 }
 
