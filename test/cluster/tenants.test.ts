@@ -107,6 +107,10 @@ describe.runIf(programs !== undefined)("tenants", () => {
     expect(JSON.parse(foreign.stdout)).toMatchObject({
       outcome: { kind: "failed", message: `Session ${other.sessionId} belongs to another tenant.` },
     });
+    const driven = await stage.run(["-p", "Go on.", "--database", urlOf("role_a")]);
+    expect(driven).toMatchObject({ code: 2, stderr: expect.stringContaining("role_a has no right to do this") });
+    const listed = await stage.run(["sessions", "list", "--json", "--database", urlOf("role_a")]);
+    expect([listed.code, listed.stdout]).toEqual([0, expect.stringContaining(own.sessionId)]);
     const pool = await submitAs("role_a", ["--pool", "gpu"]);
     expect({ code: pool.code, stderr: pool.stderr }).toEqual({
       code: 2,

@@ -142,6 +142,18 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     for (const log of [earlier, later, neighbour]) await log.close();
   });
 
+  it.runIf(process.env.TROUPE_SLOW)("report files beyond the number that travels", { timeout: 120_000 }, async () => {
+    const reports: string[] = [];
+    const [id, store] = [newId(), await storeOf("m4", { report: (line) => reports.push(line) })];
+    const log = await store.create(id);
+    await log.append(message(1), barrier);
+    mkdirSync(join(log.directory, "files"), { recursive: true });
+    for (let index = 0; index <= 2_000; index++) writeFileSync(join(log.directory, `files/${index}`), "");
+    await log.close();
+    const { rows } = await database.query("select 1 from troupe.carried_file where session_id = $1", [id]);
+    expect([rows.length, reports]).toEqual([2_000, [`${id}: only 2000 of its files travel with the session`]]);
+  });
+
   it("lose no acknowledged event when the server crashes, synced or not", async () => {
     const store = await storeOf("f");
     const logs = await Promise.all(Array.from({ length: 5 }, () => store.create(newId())));

@@ -75,7 +75,9 @@ export class CarriedFiles {
 
   async #carry(epoch: string): Promise<void> {
     const { directory, database, sessionId } = this.#options;
-    const paths = await filesIn(directory);
+    const all = await filesIn(directory);
+    const paths = all.slice(0, MAX_FILES);
+    if (all.length > MAX_FILES) this.#reportOnce(`only ${MAX_FILES} of its files travel with the session`);
     if (paths.length === 0 && this.#stored === undefined) return;
     const stored = await this.#hashes();
     await this.#mark(epoch);
@@ -86,7 +88,7 @@ export class CarriedFiles {
       const { mtimeMs, size } = await lstat(join(directory, path)).catch(() => ({ mtimeMs: 0, size: -1 }));
       if (size < 0) continue;
       left -= size;
-      if (size > MAX_FILE_BYTES || left < 0) this.#skip(path);
+      if (size > MAX_FILE_BYTES || left < 0) this.#reportOnce(`${path} is too large to travel with the session`);
       else if (this.#seen.get(path) !== `${mtimeMs} ${size}`) {
         await this.#store(path, epoch);
         this.#seen.set(path, `${mtimeMs} ${size}`);
@@ -116,10 +118,10 @@ export class CarriedFiles {
     stored.set(path, hashOf(data));
   }
 
-  #skip(path: string): void {
-    if (this.#reported.has(path)) return;
-    this.#reported.add(path);
-    this.#options.report?.(`${this.#options.sessionId}: ${path} is too large to travel with the session`);
+  #reportOnce(what: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
+    this.#options.report?.(`${this.#options.sessionId}: ${what}`);
   }
 
   async #bringOne(path: string, hash: string): Promise<void> {
@@ -161,16 +163,19 @@ const hashOf = (data: Uint8Array): string => createHash("sha256").update(data).d
 const isOwn = (path: string): boolean =>
   !path.split("/").includes("..") && (FILES.includes(path) || FOLDERS.includes(path.split("/")[0] ?? ""));
 
-/** Returns the files that travel, by paths with slashes relative to the session's folder. Links do not. */
+/**
+ * Returns the files that may travel, by paths with slashes relative to the session's folder. Links do not. Stops when there
+ * are too many.
+ */
 async function filesIn(directory: string): Promise<readonly string[]> {
   const found = FILES.filter((name) => existsSync(join(directory, name)));
   const folders = [...FOLDERS];
-  for (let folder = folders.shift(); folder !== undefined && found.length < MAX_FILES; folder = folders.shift()) {
+  for (let folder = folders.shift(); folder !== undefined && found.length <= MAX_FILES; folder = folders.shift()) {
     const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(() => []);
     for (const entry of entries) {
       if (entry.isDirectory()) folders.push(`${folder}/${entry.name}`);
       else if (entry.isFile()) found.push(`${folder}/${entry.name}`);
     }
   }
-  return found.slice(0, MAX_FILES);
+  return found;
 }
