@@ -10,6 +10,8 @@ import type { SignIns } from "./sign-ins.ts";
 
 export interface SessionPlace extends Pick<Store, "revisions" | "list"> {
   readonly isDatabase: boolean;
+  /** Looking for changes takes at most this part of the time, as its inverse. */
+  readonly lookShare: number;
   /** Returns the ids of the sessions to fold. */
   choose(revisions: Awaited<ReturnType<Store["revisions"]>>): readonly string[];
   /** Returns undefined for a session that nobody has open. */
@@ -40,6 +42,7 @@ export function localPlace(parts: {
   const { store, home, live, signIns } = parts;
   return {
     isDatabase: false,
+    lookShare: 250,
     revisions: () => store.revisions(),
     list: () => store.list(),
     choose: (revisions) =>

@@ -18,9 +18,7 @@ export interface RowsOptions {
   readonly feeds: Feeds;
 }
 
-/** Looking for changes costs at most a 250th of the time. */
 const MIN_LOOK_MS = 1_000;
-const LOOK_SHARE = 250;
 /** Looks become rarer down to this while nothing changes and the folder of the sessions is watched. */
 const MAX_LOOK_MS = 5_000;
 const RARER = 1.5;
@@ -112,7 +110,8 @@ export class SessionListRows {
         .catch(() => true)
         .then((isChanged) => {
           this.#pause = isChanged || !this.#stopWatching ? MIN_LOOK_MS : Math.min(this.#pause * RARER, MAX_LOOK_MS);
-          if (this.#listeners.size > 0) this.#plan(Math.max(this.#pause, (performance.now() - start) * LOOK_SHARE));
+          if (this.#listeners.size > 0)
+            this.#plan(Math.max(this.#pause, (performance.now() - start) * this.#options.place.lookShare));
         });
     }, ms);
     this.#timer.unref();

@@ -20,6 +20,8 @@ export function clusterPlace(connection: Connection, places: Pick<Places, "isHer
   const chosen = () => ({ limit: MAX_LISTED, besides: [...open.keys()] });
   return {
     isDatabase: true,
+    // Most of the time of a look is waiting for the server.
+    lookShare: 4,
     async revisions() {
       return connection.use(async ({ database }) => {
         open = new Map((await listOpenSessions(database)).map((one) => [one.session, one]));
