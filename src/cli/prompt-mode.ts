@@ -255,15 +255,15 @@ function modeOf(given: Arguments): SessionRequest["mode"] {
   return initialMode({ ...flags, ...defined({ mode }) });
 }
 
-/** How long a server may take to release a session that it does not use. */
-const PATIENCE_MS = 2_000;
+/** How long a process that holds an idle session may take to release it. */
+export const HAND_OVER_WAIT_MS = 2_000;
 
 async function openSession(runtime: Runtime, given: Arguments, request: SessionRequest): Promise<Session> {
   const resume = given.text("resume");
   const sessionId = given.text("session-id");
   const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
   if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
-  const asked = { ...request, resume: { patienceMs: PATIENCE_MS } };
+  const asked = { ...request, resume: { patienceMs: HAND_OVER_WAIT_MS } };
   if (resume !== undefined) {
     const found = await findSession(runtime.store, resume);
     await sayMove(runtime, found, given);

@@ -40,8 +40,8 @@ export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
 
 type LifecycleType = "session.created" | "session.updated" | "session.deleted";
 
-/** How long another process may take to release a session that it does not use. */
-const PATIENCE_MS = 5_000;
+/** How long a process that holds an idle session may take to release it. */
+const HAND_OVER_WAIT_MS = 5_000;
 
 type Resumed = NonNullable<NonNullable<SessionRequest["resume"]>["event"]>;
 
@@ -117,7 +117,7 @@ export class Hub {
     const live = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.resumeSession(sessionId, {
         ...request,
-        resume: { event: resumed, patienceMs: PATIENCE_MS, continuesPending: continuePendingWork },
+        resume: { event: resumed, patienceMs: HAND_OVER_WAIT_MS, continuesPending: continuePendingWork },
       }),
     );
     live.session.queue.resume();
@@ -204,7 +204,7 @@ export class Hub {
   }
 
   async #reopen(live: LiveSession, options: OptionsOfSession, resumed: Resumed): Promise<void> {
-    const resume = { event: resumed, patienceMs: PATIENCE_MS };
+    const resume = { event: resumed, patienceMs: HAND_OVER_WAIT_MS };
     const request = { ...this.#request(options, live.clients), resume };
     live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
     await live.reopening.finally(() => {

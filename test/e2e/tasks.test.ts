@@ -2,6 +2,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { handOver } from "../../src/runtime/sessions/hand-over.ts";
+import { jsonlStore } from "../../src/store/jsonl.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
@@ -85,6 +89,26 @@ describe("troupe tasks", () => {
     expect(show.stdout).toContain("\n# Turn 1\n\n> work\n\nscout saw a.txt\nand more\n");
     expect((await troupe(["tasks", "show", "worker"], { cwd, home })).stdout).toContain("idle (interrupted)");
     expect(eventsIn(home)).toEqual(before);
+  });
+
+  it("asks an idle process for the session before it resumes an agent", async () => {
+    const home = newHome();
+    await killed(home);
+    const [id = ""] = readdirSync(join(home, "session-state"));
+    const store = jsonlStore({ root: home, disk: nodeDisk, stamp: systemStamp });
+    const log = await store.open(id);
+    expect(log.heldBy).toBeUndefined();
+    const requests = handOver(nodeDisk);
+    const timer = setInterval(() => {
+      if (!requests.isAskedFor(log)) return;
+      clearInterval(timer);
+      void log.close().then(() => requests.answered(log));
+    }, 20);
+    const model = script(folder.path, [{ agent: "READER", say: "helper is done" }]);
+    const resumed = await troupe(["tasks", "resume", "helper", "--model", model], { cwd, home });
+    clearInterval(timer);
+    await log.close();
+    expect(resumed).toMatchObject({ code: 0, stdout: "helper is done\n" });
   });
 
   it("resumes an interrupted agent: the answer is on stdout, and the main agent does not run", async () => {

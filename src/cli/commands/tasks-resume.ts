@@ -1,14 +1,13 @@
 import { defined } from "../../lib/defined.ts";
-import { requireFree, TroupeError } from "../../protocol/errors.ts";
+import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { HELD_ADVICE, readTasks } from "../../runtime/agents/stored-tasks.ts";
 import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { output } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { progressOf, watch } from "../output/watching.ts";
-import { sessionRequest } from "../prompt-mode.ts";
+import { HAND_OVER_WAIT_MS, sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 import { oneTask, type TasksCall } from "./tasks.ts";
 
@@ -22,10 +21,13 @@ export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   const [word, message = DEFAULT_MESSAGE, ...more] = words;
   if (more.length > 0) throw usage("What the agent is told is one text. Put it in quotes.");
   const id = await oneTask({ words: word === undefined ? [] : [word], runtime, sessionId, verb: "resume" });
-  requireFree(await readTasks(runtime.store, sessionId), HELD_ADVICE);
   const bar = progressOf(given, { waitMs: 0 });
   const request = sessionRequest(given, "text");
-  const session = await runtime.resumeSession(sessionId, { ...request, agents: { ...request.agents, wakes: false } });
+  const session = await runtime.resumeSession(sessionId, {
+    ...request,
+    agents: { ...request.agents, wakes: false },
+    resume: { patienceMs: HAND_OVER_WAIT_MS },
+  });
   const out = output(process.stdout, () => void session.close());
   let isInterrupted = false;
   const removeInterrupt = onInterrupt(() => {

@@ -89,8 +89,8 @@ export async function stopTasks(
   }
 }
 
-/** Advice for a session whose process alone can stop or resume its agents. */
-export const HELD_ADVICE = "Stop or resume its agents there, or end that process first.";
+/** Advice for a session whose process alone can stop its agents. */
+const HELD_ADVICE = "Stop its agents there, or end that process first.";
 
 function tasksOf(log: SessionLog, stamp: Stamp): StoredTask[] {
   const fold = new TaskFold(log.events);
