@@ -80,8 +80,8 @@ async function typedDecision(
   const typed = lines[Symbol.asyncIterator](); // before the question, so that no line is missed
   const stop = (): void => lines.close();
   signal.addEventListener("abort", stop, { once: true });
-  const more = canAllowForSession ? ", [s] for this session, [a] always in this folder" : "";
-  const question = `Allow? [y] yes${more}, [n] no: `;
+  const more = canAllowForSession ? ", [a] for this session, [p] always in this folder" : "";
+  const question = `Allow? [y] once${more}, [d] deny, [n <why>] deny and say why: `;
   const rows = requestLines(sanitise(text)).flatMap((line) => wrapPlain(line, (output.columns || 80) - BAR.length));
   output.write(`\n${rows.map((row) => `${BAR}${row}\n`).join("")}${question}`);
   try {
@@ -117,7 +117,7 @@ async function dropTypedAhead(input: ApprovalTerminal["input"]): Promise<void> {
 
 const CTRL_C = 3;
 
-/** Text after a no is sent to the model. */
+/** Reads an answer. The keys are those of a card in the terminal (`terminal/attention.ts`); text after `n` is sent to the model. */
 function decisionOf(
   typed: string,
   asked: PermissionRequest,
@@ -128,14 +128,13 @@ function decisionOf(
     case "y":
     case "yes":
       return { kind: "approve-once" };
+    case "d":
     case "n":
     case "no":
       return { kind: "reject", ...(rest !== "" && { feedback: rest }) };
-    case "s":
-    case "session":
-      return canAllowForSession ? { kind: "approve-for-session" } : undefined;
     case "a":
-    case "always": {
+      return canAllowForSession ? { kind: "approve-for-session" } : undefined;
+    case "p": {
       if (!canAllowForSession) return undefined;
       return { kind: "approve-permanently", ...(asked.kind === "url" && { domain: new URL(asked.url).host }) };
     }

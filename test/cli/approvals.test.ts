@@ -59,18 +59,26 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("are not repeated in this session after the answer s", async () => {
+  it("are not repeated in this session after the answer a, and nothing is stored", async () => {
     await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
-      const { screen } = await answering(stage, ["s"]);
+      const { screen } = await answering(stage, ["s", "a"]);
       expect(existsSync(join(stage.folder, "two.txt"))).toBe(true);
-      expect(screen.match(/Allow\?/g)).toHaveLength(1);
+      expect(screen.match(/Allow\?/g)).toHaveLength(2);
       expect(existsSync(join(stage.home, "permissions-config.json"))).toBe(false);
     });
   });
 
-  it("store the answer a for the folder", async () => {
+  it.each(["d", "n"])("end the turn after the answer %s", async (answer) => {
+    await onStage([make("one.txt")], { permissions: {} }, async (stage) => {
+      await answering(stage, [answer]);
+      expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
+      expect(stage.requests()).toHaveLength(1);
+    });
+  });
+
+  it("store the answer p for the folder", async () => {
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
-      await answering(stage, ["a"]);
+      await answering(stage, ["p"]);
       const kept = readFileSync(join(stage.home, "permissions-config.json"), "utf8");
       expect(JSON.parse(kept).locations[stage.folder].tool_approvals).toEqual([{ kind: "write" }]);
     });
@@ -80,11 +88,11 @@ describe("permission questions at a terminal", () => {
     const workflow = make(".github/workflows/ci.yml");
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       const { screen } = await answering(stage, []);
-      expect(screen).toMatch(/\[n\] no: \n$/);
+      expect(screen).toMatch(/\[d\] deny, \[n <why>\] deny and say why: \n$/);
       expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
     });
     await onStage([workflow, done], { permissions: {} }, async (stage) => {
-      const { screen } = await answering(stage, ["a", "y"]);
+      const { screen } = await answering(stage, ["p", "a", "y"]);
       expect(screen).not.toContain("always in this folder");
       expect(existsSync(join(stage.folder, ".github/workflows/ci.yml"))).toBe(true);
     });

@@ -58,7 +58,7 @@ const create = { call: { name: "create", arguments: { path: "a.txt", file_text: 
 
 it('asks at the terminal, remembers the answer "always", and ends with the changes and the model', async () => {
   await using at = await desk();
-  const yes = await at.type(["-p", "x", ...at.model([create, { say: "made" }])], { answers: [["Allow?", "a"]] });
+  const yes = await at.type(["-p", "x", ...at.model([create, { say: "made" }])], { answers: [["Allow?", "p"]] });
   expect(yes).toMatchObject({ code: 0, screen: expect.stringContaining("+two") });
   expect(yes.screen).toContain("1 file +2 −0 (a.txt) · troupe diff · troupe undo");
   expect(yes.screen).toMatch(/model faux, session [0-9a-f-]{36}/);
