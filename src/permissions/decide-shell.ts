@@ -174,10 +174,10 @@ function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefi
       real.some((path) => !isBelow(path, policy.roots)),
   );
   if (outside !== undefined)
-    return { decision: "ask", by: "default", reason: `${outside.text} is outside the allowed folders` };
+    return { decision: "ask", by: "policy", reason: `${outside.text} is outside the allowed folders` };
   const isLost = [...analysis.commands, ...analysis.redirections].some(({ folders }) => folders?.unknown);
   if (!isLost && !analysis.directories.includes("-")) return undefined;
-  return { decision: "ask", by: "default", reason: "the folder it changes into is only known when it runs" };
+  return { decision: "ask", by: "policy", reason: "the folder it changes into is only known when it runs" };
 }
 
 function allowance(shell: ShellCase): Decision | undefined {

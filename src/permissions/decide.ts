@@ -174,7 +174,7 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
     case "read":
     case "write": {
       if (!isWithin(policy, access.path, cwd)) {
-        return { decision: "ask", by: "default", reason: `${access.path} is outside the allowed folders` };
+        return { decision: "ask", by: "policy", reason: `${access.path} is outside the allowed folders` };
       }
       if (mode.allTools) return allow("mode", "every tool is allowed");
       if (access.kind === "read" && !mode.askReads) return allow("default", "reading inside the allowed folders");

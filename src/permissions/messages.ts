@@ -33,10 +33,10 @@ export function denialForUser(decision: Decision, question: PermissionQuestion):
 export function allowingFlag(question: PermissionQuestion, decision: Decision): string | undefined {
   const { access, analysis } = question;
   if (decision.decision !== "ask" || decision.by === "rule") return undefined;
+  if (decision.reason.endsWith("outside the allowed folders")) return "--add-dir <folder> or --allow-all-paths";
   if (decision.by === "policy") {
     return access.kind === "write" ? `--allow-consent-path '${visible(access.written ?? access.path)}'` : undefined;
   }
-  if (decision.reason.endsWith("outside the allowed folders")) return "--add-dir <folder> or --allow-all-paths";
   switch (access.kind) {
     case "shell": {
       if (analysis === undefined) return undefined;

@@ -123,7 +123,7 @@ describe("shell rules", () => {
     ["shell(make)", "make; ls", "ask default"],
     ["shell(make)", "make > out.txt", "ask default"],
     ["shell(make)", "make > /dev/null 2>&1", "allow rule"],
-    ["shell(cat)", "cat /etc/passwd", "ask default"],
+    ["shell(cat)", "cat /etc/passwd", "ask policy"],
     ["shell(echo:*)", "echo x > .git/hooks/pre-commit", "deny policy"],
     ["shell(echo:*)", "cd .git && echo x > config", "deny policy"],
     ["shell(echo:*)", "echo x 2< .git/config > /dev/stderr", "deny policy"],
@@ -253,7 +253,7 @@ describe("paths", () => {
 
   it("reads inside the roots by default, and asks outside of them", () => {
     expect(verdict(decideAccess(read("src/a.ts")))).toBe("allow default");
-    expect(verdict(decideAccess(read("/srv/project-evil/a.ts")))).toBe("ask default");
+    expect(verdict(decideAccess(read("/srv/project-evil/a.ts")))).toBe("ask policy");
     expect(verdict(decideAccess(read("src/a.ts"), { mode: { askReads: true } }))).toBe("ask default");
   });
 

@@ -31,7 +31,7 @@ describe("commands that need no rule in the sandbox", () => {
     const names = ["w/a.txt", "w/src/b.ts", "w/other/b.ts", "w/.git/HEAD", "other/a"];
     await using folder = await tempFolder(Object.fromEntries(names.map((name) => [name, ""])));
     const root = folder.at("w");
-    expect(ASKED.map((one) => [one, decided(one, root)])).toEqual(ASKED.map((one) => [one, "ask default"]));
+    expect(ASKED.filter((one) => !decided(one, root).startsWith("ask "))).toEqual([]);
   });
 
   it("asks about every command when no sandbox confines it", async () => {

@@ -49,7 +49,7 @@ describe("paths in rules", () => {
     const root = folder.at("w");
     const allowing = { root, rules: rules("allow", "write(**)", "write(../**)") };
     const write = (path: string) => ({ kind: "write", path, intention: "", diff: "" }) as const;
-    expect(verdict(decideAccess(write(folder.at("out/x")), allowing, "edit"))).toBe("ask default");
+    expect(verdict(decideAccess(write(folder.at("out/x")), allowing, "edit"))).toBe("ask policy");
     expect(verdict(decideAccess(write(`${root}/.git/config`), allowing, "edit"))).toBe("deny policy");
     expect(verdict(decideAccess(write(`${root}/src/a.ts`), allowing, "edit"))).toBe("allow rule");
   });

@@ -179,6 +179,6 @@ describe("file tools", () => {
     const denied = { root, rules: rules("deny", `read(${folder.at("ws/config")})`) };
     const read = (path: string) => ({ kind: "read" as const, path });
     expect(verdict(decideAccess(read("l/../config"), denied))).toBe("deny rule");
-    expect(verdict(decideAccess(read("o/../plain.txt"), { root }))).toBe("ask default");
+    expect(verdict(decideAccess(read("o/../plain.txt"), { root }))).toBe("ask policy");
   });
 });

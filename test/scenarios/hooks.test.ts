@@ -11,6 +11,7 @@ import { story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { create } from "../../src/tools/files/create.ts";
 import { rememberedFiles } from "../../src/tools/files/files.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { dataOf, echo, refuse, type Stage, stage, tool } from "../support/stage.ts";
 
@@ -171,6 +172,38 @@ describe("hooks and permissions", () => {
     await session.sendAndWait({ prompt: "go" });
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
     expect(dataOf(session.events, "troupe.permission")).toMatchObject([{ decision: "denied", by: "rule" }]);
+  });
+
+  it.each(["preToolUse", "permissionRequest"] as const)(
+    "do not replace the user's answer at %s for a path outside the allowed folders",
+    async (point) => {
+      const base = tool("bash", async () => "ran");
+      const access = { kind: "shell", command: "cat /etc/hostname", cwd: "/stage", intention: "" } as const;
+      const bash: Tool = { ...base, bind: (given) => ({ ...base.bind(given), access: async () => [access] }) };
+      const answer = { behavior: "allow", permissionDecision: "allow" };
+      const { session } = await hooked([calls(["bash", {}]), says("done")], [point], () => answer, {
+        tools: [bash],
+        cwd: "/stage",
+        roots: ["/stage"],
+        policy: policyOf({}, { roots: ["/stage"], stateRoot: "/nowhere", writable: [] }),
+      });
+      await session.sendAndWait({ prompt: "go" });
+      expect(dataOf(session.events, "troupe.permission")).toMatchObject([{ decision: "denied", by: "nobody_to_ask" }]);
+    },
+  );
+
+  it("end the turn when a permissionRequest hook denies with interrupt", async () => {
+    await using folder = await tempFolder();
+    const { session, model } = await guarded(folder.path, [], ["permissionRequest"], () => ({
+      behavior: "deny",
+      message: "stop here",
+      interrupt: true,
+    }));
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
+    expect(model.requests).toHaveLength(1);
+    expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([
+      { error: { code: "rejected", message: "Denied by permissionRequest hook: stop here" } },
+    ]);
   });
 
   it("deny against an allow rule, and the model reads the hook's reason", async () => {

@@ -42,7 +42,7 @@ interface Verdict {
   readonly rule?: string;
   /** Replaces the usual message to the model. */
   readonly message?: string;
-  /** The user rejected the call, which ends the turn. */
+  /** The user, or a hook with `interrupt`, rejected the call, which ends the turn. */
   readonly rejected?: boolean;
 }
 
@@ -171,7 +171,13 @@ async function deniedByHook(
     ...defined({ message, interrupt }),
   });
   const told = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
-  return { allowed: false, by: "hook", reason: message ?? "denied by a hook", message: told };
+  return {
+    allowed: false,
+    by: "hook",
+    reason: message ?? "denied by a hook",
+    message: told,
+    ...(interrupt && { rejected: true }),
+  };
 }
 
 /** Logs a hook's decision as a request and its answer, like any other permission. */
