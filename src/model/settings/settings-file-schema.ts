@@ -38,7 +38,7 @@ export const Provider = z.strictObject({
   type: z.enum(["openai", "azure", "anthropic"]).exactOptional(),
   wireApi: z.enum(["completions", "responses", "anthropic"]).exactOptional(),
   baseUrl: address.exactOptional(),
-  auth: z.enum(["bearer", "x-api-key", "api-key", "none"]).exactOptional(),
+  auth: z.enum(["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]).exactOptional(),
   apiKey: word.exactOptional(),
   apiKeyVariable: word.exactOptional(),
   apiKeyCommand: z.union([word.transform(splitCommand), z.array(word).min(1)]).exactOptional(),

@@ -165,6 +165,11 @@ describe("the environment", () => {
 });
 
 describe("the providers file", () => {
+  it.each(["bearer", "x-api-key", "api-key", "x-goog-api-key"])("can say that the key is sent as %s", (auth) => {
+    const providersFile = file({ providers: { work: { baseUrl: "https://w.test/v1", apiKey: "k", auth } } });
+    expect(provider("work", { providersFile })).toMatchObject({ auth, key: { value: "k" } });
+  });
+
   it("adds providers and models, and changes known ones", () => {
     const providersFile = file({
       defaultModel: "work/big",
