@@ -85,7 +85,7 @@ export class WorkspaceKeeper {
     const ref = `${refsOf(sessionId)}0`;
     // Without changes it begins with the session's own commit, so that its branch can be merged.
     const commit = kept === "" || trees[0] === trees[1] ? "HEAD" : kept;
-    await this.#git(["push", "--quiet", "--force", "origin", `${commit}:${ref}`]);
+    await this.#pushTo(ref, commit);
     return ref;
   }
 
@@ -157,19 +157,24 @@ export class WorkspaceKeeper {
   }
 
   async #push(what: { head: string; tree: string; branch: string; leftBehind: readonly string[] }): Promise<void> {
-    const { effects, sessionId, store } = this.#options;
+    const { sessionId, store } = this.#options;
     const { head, tree, branch } = what;
     const commit = await this.#git(["commit-tree", tree, "-p", head, "-m", `Session ${sessionId}`]);
     const ref = `${this.#prefix}${this.#number + 1}`;
-    await effects.run({ name: "git push" }, this.#end.signal, () =>
-      this.#git(["push", "--quiet", "--force", "origin", `${commit}:${ref}`]),
-    );
+    await this.#pushTo(ref, commit);
     const all = [...what.leftBehind, ...(await this.#ignored())];
     const leftBehind = all.slice(0, MAX_LEFT_BEHIND);
     await store({ ref, commit, ...(branch !== "" && { branch }), leftBehind, leftBehindCount: all.length });
     await this.#git(["update-ref", KEPT_REF, commit]);
     this.#number++;
     if (this.#number % PRUNE_EVERY === 0) await this.#prune();
+  }
+
+  /** A worker that was replaced must not overwrite what another one has pushed. */
+  async #pushTo(ref: string, commit: string): Promise<void> {
+    await this.#options.effects.run({ name: "git push" }, this.#end.signal, () =>
+      this.#git(["push", "--quiet", "--force", "origin", `${commit}:${ref}`]),
+    );
   }
 
   async #ignored(): Promise<readonly string[]> {

@@ -24,6 +24,8 @@ export interface AgentsElsewhere {
   ended(work: SentWork, signal: AbortSignal): Promise<EndElsewhere>;
   /** Asks for the end of the work, whether it runs or waits. */
   stop(workId: string): Promise<void>;
+  /** Returns what the work has used so far. */
+  usedSoFar(work: SentWork): Promise<Pick<EndElsewhere, "usage" | "seq">>;
   /** Returns the id of an agent's session. */
   sessionOf(taskId: string): string;
 }
@@ -64,7 +66,7 @@ export interface TurnPorts {
 
 /** An agent elsewhere may start this part of the agents that are left. */
 const PART_OF_AGENTS = 8;
-/** Time that a stopped agent has to end, so that its usage is counted. */
+/** Time that a stopped agent has to end, so that all its usage is counted. After that counts what it has used so far. */
 const STOP_MS = 1_500;
 
 export async function runElsewhere(turn: TurnElsewhere, ports: TurnPorts): Promise<LoopOutcome> {
@@ -125,7 +127,8 @@ async function endOf({ port }: TurnElsewhere, sent: SentWork, signal: AbortSigna
     if (!signal.aborted) throw error;
     if (signal.reason === GOES_ON) return undefined;
     await port.stop(sent.workId);
-    return port.ended(sent, AbortSignal.timeout(STOP_MS)).catch(() => undefined);
+    const ended = port.ended(sent, AbortSignal.timeout(STOP_MS));
+    return ended.catch(async () => ({ outcome: "aborted" as const, ...(await port.usedSoFar(sent)) }));
   }
 }
 

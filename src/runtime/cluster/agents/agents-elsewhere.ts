@@ -65,6 +65,7 @@ export const agentsElsewhere =
         await parts.submit(childWork);
       },
       ended: (sent, signal) => untilEnded(sent, parts, signal),
+      usedSoFar: ({ session, seq }) => usageSince(database, session, seq),
       async stop(workId) {
         // A worker that was replaced must not stop what another one waits for.
         await effects.run({ name: "task", waits: true }, new AbortController().signal, () => endFamily(workId, parts));
