@@ -29,7 +29,7 @@ import { version } from "../version.ts";
 import { setAside } from "./activation.ts";
 import { Claims } from "./claims.ts";
 import { followDraining } from "./draining.ts";
-import { dueWork } from "./due-work.ts";
+import { dueWork, unqueuedWork } from "./due-work.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { readMeasures } from "./measures.ts";
 import { addAnswer } from "./requests.ts";
@@ -105,7 +105,8 @@ export async function wordErrors<T>(url: string, work: () => Promise<T>): Promis
 }
 
 /**
- * Stores the work, then hands it to the engine. Repeating it with the same id is safe. A further message of a session goes to
+ * Stores the work, then hands it to the engine. If this process ends in between, a worker does the second. Repeating it with
+ * the same id is safe. A further message of a session goes to
  * the repository, the pool and the tenant of the one before unless it names others.
  */
 export async function submitWork(
@@ -356,6 +357,7 @@ const ignore = (): void => undefined;
 async function sweep(cluster: Pick<Cluster, "database" | "engine">, retention: Retention): Promise<void> {
   await endGivenUp(cluster);
   await resumeDue(cluster);
+  await queueLeft(cluster);
   await removeOld(cluster.database, retention);
 }
 
@@ -364,6 +366,16 @@ async function endGivenUp({ database, engine }: Pick<Cluster, "database" | "engi
   for (const { id, attempts } of await engine.list({ states: ["set_aside"] })) {
     const work = await findWork(database, workIdOf(id));
     if (work?.outcome === null) await setAside(work, attempts, { database, submit: submitterOf(engine) });
+  }
+}
+
+/** Queues work whose submitter was lost before it did so. Safe to repeat, and while a submitter does the same. */
+async function queueLeft({ database, engine }: Pick<Cluster, "database" | "engine">): Promise<void> {
+  for (const { id, sessionId, pool, tenant } of await unqueuedWork(database)) {
+    const known = (await engine.list({ sessionId })).find((work) => work.id === id);
+    if (known?.state === "queued" || known?.state === "running") continue;
+    // It ran before if somebody wanted it to be retried.
+    await (known ? engine.retry : engine.submit)({ id, sessionId, pool, tenant });
   }
 }
 

@@ -46,5 +46,20 @@ export async function dueWork(queries: Queries): Promise<readonly DueWork[]> {
   return due;
 }
 
+/**
+ * Returns new work, and work that was retried, which is not in the queue: who submitted it was lost before that, or does it
+ * at this moment.
+ */
+export async function unqueuedWork(queries: Queries): Promise<readonly WorkRow[]> {
+  const { rows } = await queries.query<WorkRow>(
+    `select ${COLUMNS} from troupe.work w
+     where w.outcome is null and w.starts = 0 and w.waiting_at is null
+       and w.created_at < clock_timestamp() - interval '10 s'
+       and not exists (select 1 from troupe.queue q where q.work_id = w.id)
+     limit 1000`,
+  );
+  return rows;
+}
+
 /** The reason for an activation of work that waited behind an earlier message of its session. */
 export const afterReason = ({ id }: Pick<WorkRow, "id">): string => `after-${id}`;
