@@ -118,8 +118,10 @@ export class RemoteSessions {
   /** Returns an open request. Waits a while for one that does not exist yet: its event may be read before its row. */
   async request(sessionId: string, requestId: string): Promise<RequestRow | undefined> {
     for await (const _ of this.changes(sessionId, AbortSignal.timeout(ROW_MS))) {
+      // In this order: a row that is added in between is not open yet, but it has not ended.
+      const isKnown = await isKnownRequest(this.#cluster.database, sessionId, requestId);
       const row = (await this.requests(sessionId)).find(({ id }) => id === requestId);
-      if (row || (await isKnownRequest(this.#cluster.database, sessionId, requestId))) return row;
+      if (row || isKnown) return row;
     }
     return undefined;
   }
