@@ -1,12 +1,13 @@
 /** Sessions that wait for a person hold no worker, and the first answer resumes them, on any worker. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { calls, type HttpPlay, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { violations } from "./invariants.ts";
-import { ClusterStage, HANG, type StagedWorker } from "./stage.ts";
+import { ClusterStage, HANG, SLOW, type StagedWorker } from "./stage.ts";
 
 const programs = postgresPrograms();
 
@@ -140,6 +141,34 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     );
     await expect.poll(() => answerOf(workId), HANG).toEqual({ kind: "done", answer: "late" });
     expect(readFileSync(path, "utf8")).toBe("acted\n");
+  });
+
+  it.runIf(SLOW)("goes on if it is answered while its files are pushed before it is parked", async () => {
+    const repository = join(stage.repositories, "slow");
+    const [pushing, go, path] = ["pushing", "go", "slow.txt"].map((name) => join(stage.repositories, name));
+    mkdirSync(repository);
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@t", ...args], { cwd: repository });
+    git("init", "-q");
+    git("commit", "-q", "--allow-empty", "-m", "start");
+    const hook = `#!/bin/sh\ntouch '${pushing}'\nwhile [ ! -e '${go}' ]; do sleep 0.1; done\n`;
+    writeFileSync(join(repository, ".git/hooks/pre-receive"), hook, { mode: 0o755 });
+    await startWorker(["--ask", "--park-after", "0.2", "--allow-tool", "write"]);
+    const create = calls(["create", { path: "made.txt", file_text: "made" }]);
+    const { workId, sessionId } = await submit(
+      [create, effect(path ?? ""), says("all done")],
+      "--ask",
+      "--repo",
+      repository,
+    );
+    await expect.poll(() => existsSync(pushing ?? ""), HANG).toBe(true);
+    expect((await stage.run(["cluster", "answer", await requestOf(sessionId), "allow"])).code).toBe(0);
+    const used = `troupe.event where session_id = '${sessionId}' and line like '%"type":"permission.completed"%'`;
+    await expect.poll(() => stage.count(used), HANG).toBe(1);
+    writeFileSync(go ?? "", "");
+    await expect.poll(() => answerOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
+    expect(readFileSync(path ?? "", "utf8")).toBe("acted\n");
+    expect(await violations(stage.database)).toEqual([]);
   });
 
   it("stops waiting with --timeout, and the work goes on", async () => {

@@ -240,11 +240,11 @@ async function converse(
   },
 ): Promise<WorkOutcome | "waiting"> {
   const { database, prompt, notice, keeper, parkMs } = parts;
-  const parked = deferred<"waiting">();
+  let parked = deferred<"waiting">();
   const ended = new AbortController();
   const kinds = parts.kinds(work);
   const onPark = (): void => parked.resolve("waiting");
-  const detach = attachRows(session, { database, workId: work.id, kinds, parkMs, onPark });
+  const rows = attachRows(session, { database, workId: work.id, kinds, parkMs, onPark });
   const unsubscribe = session.subscribe(({ type }) => type === "assistant.turn_end" && keeper?.soon());
   const aborting = abortWhenAsked(session, work.id, { database, signal: ended.signal });
   try {
@@ -255,9 +255,14 @@ async function converse(
     const answering =
       prompt === undefined ? resumePending(session) : session.sendAndWait({ prompt, source: sourceOf(work) });
     answering.catch(() => undefined);
-    const outcome = await Promise.race([answering, parked.promise]);
-    await keeper?.finish();
-    if (outcome !== "waiting") return toWorkOutcome(outcome);
+    for (let isParked = false; !isParked; ) {
+      const outcome = await Promise.race([answering, parked.promise]);
+      await keeper?.finish();
+      if (outcome !== "waiting") return toWorkOutcome(outcome);
+      // Somebody may have answered meanwhile.
+      isParked = rows.canPark();
+      if (!isParked) parked = deferred();
+    }
     const kept = session.requests.pending().map(({ requestId }) => requestId);
     await session.close({ leavesPending: true });
     await endRequests(database, work.id, { except: kept, claim: parts.claim });
@@ -266,7 +271,7 @@ async function converse(
     ended.abort();
     keeper?.stop();
     unsubscribe();
-    detach();
+    rows.detach();
     await aborting;
   }
 }

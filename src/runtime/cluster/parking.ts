@@ -20,7 +20,7 @@ export interface ParkingOptions {
   readonly kinds: readonly RequestKind[];
   /** Time without an answer after which the session is parked. */
   readonly parkMs: number;
-  /** Called once, when everything in the session waits for an answer. */
+  /** Called, perhaps several times, when everything in the session has waited for `parkMs`. */
   onPark(): void;
 }
 
@@ -28,8 +28,14 @@ export interface ParkingOptions {
 const LOOK_MS = 1_000;
 const SHORTEST_LOOK_MS = 50;
 
-/** Attaches the rows to the session as somebody who answers. Returns a function that detaches them. */
-export function attachRows(session: Session, options: ParkingOptions): () => void {
+export interface AttachedRows {
+  /** Whether everything in the session waits, for an answer or for agents on other workers. */
+  canPark(): boolean;
+  detach(): void;
+}
+
+/** Attaches the rows to the session as somebody who answers. */
+export function attachRows(session: Session, options: ParkingOptions): AttachedRows {
   const { database, workId, kinds } = options;
   const running = new Set<string>();
   /** Calls that ask a question, by the id of the request. */
@@ -70,10 +76,13 @@ export function attachRows(session: Session, options: ParkingOptions): () => voi
       return undefined;
     },
   });
-  return () => {
-    stopLooking();
-    unsubscribe();
-    detach();
+  return {
+    canPark,
+    detach() {
+      stopLooking();
+      unsubscribe();
+      detach();
+    },
   };
 }
 

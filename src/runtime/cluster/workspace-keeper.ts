@@ -103,11 +103,10 @@ export class WorkspaceKeeper {
     }
   }
 
-  /** Keeps the folder for the last time and removes refs that no longer count. */
+  /** Keeps the folder at the end of an activation and removes refs that no longer count. */
   async finish(): Promise<void> {
     await this.keep();
     if (this.#number > 1) await this.#prune();
-    this.stop();
   }
 
   stop(): void {
