@@ -22,8 +22,8 @@ function stage({ canWatch = true, clients = 1 } = {}) {
     get isBusy() {
       return state.isBusy;
     },
-    async park() {
-      done.push("parked");
+    async handOver() {
+      done.push("handed over");
     },
   } as unknown as LiveSession;
   const unused = new UnusedSessions({
@@ -52,7 +52,7 @@ it("looks by a timer where the folder cannot be watched", async () => {
   const { done, state } = stage({ canWatch: false });
   state.isAsked = true;
   await vi.advanceTimersToNextTimerAsync();
-  expect(done).toEqual(["parked", "answered"]);
+  expect(done).toEqual(["handed over", "answered"]);
 });
 
 it("closes a session half an hour after its last client left", async () => {
@@ -73,5 +73,5 @@ it("hands an idle session over when another process requests it, and refuses whi
   state.isBusy = false;
   state.changed();
   await vi.advanceTimersByTimeAsync(0);
-  expect(done).toEqual(["refused", "parked", "answered"]);
+  expect(done).toEqual(["refused", "handed over", "answered"]);
 });
