@@ -245,22 +245,20 @@ export class App implements Host {
   }
 
   input(input: Input): void {
-    switch (input.kind) {
-      case "focus":
-        this.notices.focus(input.isFocused, this.session?.view, (lines) => this.commit(lines));
-        return;
-      case "kitty":
-        this.options.tty.enableKitty();
-        return;
-      case "paste":
-        this.attention.typed();
-        if (!this.overlay) void this.#paste(input.text);
-        this.screen.changedByKey();
-        return;
-      case "key":
-        this.#key(input);
-        this.screen.changedByKey();
+    if (input.kind === "kitty") this.options.tty.enableKitty();
+    else if (input.kind === "cursor") this.screen.reported(input.column);
+    else if (input.kind === "focus") {
+      this.notices.focus(input.isFocused, this.session?.view, (lines) => this.commit(lines));
+    } else {
+      if (input.kind === "key") this.#key(input);
+      else this.#pasted(input.text);
+      this.screen.changedByKey();
     }
+  }
+
+  #pasted(text: string): void {
+    this.attention.typed();
+    if (!this.overlay) void this.#paste(text);
   }
 
   /** The path of an image becomes an attachment; all other text is pasted at once. */

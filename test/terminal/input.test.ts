@@ -37,14 +37,18 @@ describe("input", () => {
     );
   });
 
-  it("names keys, and reports focus and the keyboard protocol apart from them", () => {
-    expect(read(["\u0003", "\u001b[Z", "\r", "\n", "\u001b[I", "\u001b[?1u", "a"])).toEqual([
+  it("names keys, and reports focus, the keyboard protocol and the cursor apart from them", () => {
+    expect(
+      read(["\u0003", "\u001b[Z", "\r", "\n", "\u001b[I", "\u001b[?1u", "\u001b[9;80R", "\u001b[1;2R", "a"]),
+    ).toEqual([
       { kind: "key", data: "\u0003", id: "ctrl+c" },
       { kind: "key", data: "\u001b[Z", id: "shift+tab" },
       { kind: "key", data: "\r", id: "enter" },
       { kind: "key", data: "\n", id: "ctrl+j" },
       { kind: "focus", isFocused: true },
       { kind: "kitty" },
+      { kind: "cursor", column: 80 },
+      { kind: "key", data: "\u001b[1;2R", id: undefined },
       { kind: "key", data: "a", id: "a" },
     ]);
   });

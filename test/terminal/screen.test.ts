@@ -1,6 +1,8 @@
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { InputReader } from "../../src/terminal/input/stdin.ts";
 import { frame, type Live, type Painted } from "../../src/terminal/screen/frame.ts";
+import { Screen } from "../../src/terminal/screen/screen.ts";
 import { widthOf } from "../../src/terminal/screen/width.ts";
 import { type VirtualTerminal, virtualTerminal } from "./virtual-terminal.ts";
 
@@ -115,4 +117,134 @@ describe("the renderer of the main screen", () => {
     },
     120_000,
   );
+});
+
+/** Rows as wide as the screen, such as the status line, so that a narrower terminal wraps them. */
+const wideLive = (columns: number, below = 0): Live => {
+  const wide = (mark: string): string => mark.padEnd(columns - 1, mark);
+  const rows = ["agent one", wide("-"), wide("="), "== status: idle · understudy", "› a draft"];
+  const more = Array.from({ length: below }, () => wide("."));
+  return { rows: [...rows, ...more], caret: { row: 4, column: 9 } };
+};
+
+/** A screen whose writes travel: the terminal takes them when they are delivered, and may have another size by then. */
+function travelling({ columns, below = 0 }: { columns: number; below?: number }) {
+  const terminal = virtualTerminal({ columns, rows: 24 });
+  const size = { columns, rows: 24 };
+  const writes: string[] = [];
+  const screen = new Screen({
+    write: (bytes) => writes.push(bytes) > 0,
+    onDrain: () => undefined,
+    size: () => size,
+    live: ({ columns: width }) => wideLive(width, below),
+    wrapsCaretLine: true,
+  });
+  const reader = new InputReader((input) => {
+    if (input.kind === "cursor") screen.reported(input.column);
+  });
+  terminal.onAnswer((bytes) => reader.read(bytes));
+  const deliver = async (bytes = writes.shift()): Promise<void> => {
+    const delivery = terminal.write(bytes ?? "");
+    await vi.advanceTimersByTimeAsync(1);
+    await delivery;
+  };
+  return {
+    terminal,
+    screen,
+    writes,
+    deliver,
+    /** The program learns of a size. */
+    learn(to: number) {
+      size.columns = to;
+      screen.resized();
+    },
+    /** Fires the timers, and delivers what is written until nothing more is. */
+    async settle(): Promise<void> {
+      for (;;) {
+        await vi.advanceTimersByTimeAsync(200);
+        if (writes.length === 0) return;
+        while (writes.length > 0) await deliver();
+      }
+    },
+  };
+}
+
+describe("a resize while a frame travels", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const long = Array.from({ length: 12 }, (_, index) => `line ${index} ${"word ".repeat((index * 17) % 40)}end`);
+  // A terminal that is resized within a line which it has begun to wrap may mix this line up: xterm.js does, for any program.
+  const committed = [...long, "the last line but one", "the last line"];
+
+  /** The lines after the frame for `drawnFor` columns has met a terminal that becomes `to` wide after `split` bytes. */
+  async function linesAfter({ drawnFor, to, split }: { drawnFor: number; to: number; split: number }) {
+    const { terminal, screen, writes, learn, deliver, settle } = travelling({ columns: 120 });
+    screen.commit(long);
+    await settle();
+    terminal.resize(drawnFor, 24);
+    learn(drawnFor);
+    screen.commit(committed.slice(long.length));
+    await vi.advanceTimersByTimeAsync(200);
+    const bytes = writes.splice(0).join("");
+    await deliver(bytes.slice(0, split));
+    terminal.resize(to, 24);
+    await deliver(bytes.slice(split));
+    learn(to);
+    await settle();
+    return { shown: terminal.lines(), length: bytes.length };
+  }
+
+  const missing = (lines: readonly string[], shown: readonly string[]): string[] =>
+    lines.filter((line) => !shown.some((one) => one.includes(line)));
+
+  it.each([
+    ["wider", { drawnFor: 60, to: 120 }],
+    ["narrower", { drawnFor: 60, to: 40 }],
+    ["narrower, from a width that was kept", { drawnFor: 120, to: 60 }],
+    ["wider, from a width that was kept", { drawnFor: 120, to: 180 }],
+  ])("loses no committed line, whichever byte it comes after: %s", async (_, sizes) => {
+    const { length } = await linesAfter({ ...sizes, split: 0 });
+    for (let split = 0; split <= length; split++) {
+      const { shown } = await linesAfter({ ...sizes, split });
+      expect(missing(committed, shown), `after ${split} of ${length} bytes`).toEqual([]);
+    }
+  });
+
+  it.each([[60], [200]])("leaves one live region when the frame arrives in time: %i columns", async (drawnFor) => {
+    const { shown } = await linesAfter({ drawnFor, to: drawnFor, split: 0 });
+    expect(shown).toEqual([...committed, ...wideLive(drawnFor).rows]);
+  });
+
+  it("loses no committed line, in whichever order sizes and frames arrive", async () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant("resize" as const), columns: fc.integer({ min: 30, max: 200 }) }),
+      fc.record({ kind: fc.constant("learn" as const) }),
+      fc.record({ kind: fc.constant("commit" as const), words: fc.integer({ min: 0, max: 60 }) }),
+      fc.record({ kind: fc.constant("deliver" as const) }),
+      fc.record({ kind: fc.constant("wait" as const), milliseconds: fc.integer({ min: 1, max: 200 }) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 120 }), async (steps) => {
+        const { terminal, screen, writes, learn, deliver, settle } = travelling({ columns: 100 });
+        const lines = [...long];
+        screen.commit(long);
+        await settle();
+        for (const one of steps) {
+          if (one.kind === "resize") terminal.resize(one.columns, 24);
+          else if (one.kind === "learn") learn(terminal.size().columns);
+          else if (one.kind === "deliver") await (writes.length > 0 && deliver());
+          else if (one.kind === "wait") await vi.advanceTimersByTimeAsync(one.milliseconds);
+          else {
+            lines.push(`line ${lines.length} ${"word ".repeat(one.words)}end`);
+            screen.commit(lines.slice(-1));
+          }
+        }
+        learn(terminal.size().columns);
+        await settle();
+        expect(missing(lines, terminal.lines())).toEqual([]);
+      }),
+      { numRuns: 40 },
+    );
+  });
 });

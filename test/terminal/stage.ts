@@ -18,7 +18,8 @@ export interface TerminalStage extends AsyncDisposable {
   readonly writes: string[];
   /** Input from a keyboard or a terminal. */
   send(bytes: string): void;
-  resize(columns: number, rows: number): void;
+  /** `isAhead`: the emulator takes the new size before bytes that were written earlier. */
+  resize(columns: number, rows: number, how?: { readonly isAhead: boolean }): void;
   /**
    * Resolves with the screen once it shows this; fails with the screen when it never does. Where a line wraps depends on
    * the length of the temporary folder's name, so a line break counts as one blank too.
@@ -87,6 +88,7 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     TROUPE_SANDBOX: "off",
     ...options.environment,
   };
+  terminal.onAnswer((bytes) => void input.emit("data", Buffer.from(bytes)));
   const first = firstFrame(input as unknown as ReadStream, output as unknown as WriteStream);
   const ended = runTerminal({
     input: input as unknown as ReadStream,
@@ -128,9 +130,9 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     rawMode,
     ended,
     send: (bytes) => void input.emit("data", Buffer.from(bytes)),
-    resize(columns, rows) {
-      // What was written before is drawn at the former size.
-      written = written.then(() => terminal.resize(columns, rows));
+    resize(columns, rows, { isAhead } = { isAhead: false }) {
+      if (isAhead) terminal.resize(columns, rows);
+      else written = written.then(() => terminal.resize(columns, rows));
       Object.assign(output, { columns, rows });
       output.emit("resize");
     },

@@ -13,6 +13,8 @@ export interface VirtualTerminal {
   /** Titles that were set, and anything else that left the screen (OSC 52 and its like). */
   readonly titles: string[];
   readonly clipboard: string[];
+  /** Answers to questions of the program, such as for the cursor's position. */
+  onAnswer(listener: (bytes: string) => void): void;
 }
 
 export function virtualTerminal(options: { columns: number; rows: number; wrapsCaretLine?: boolean }): VirtualTerminal {
@@ -60,6 +62,7 @@ export function virtualTerminal(options: { columns: number; rows: number; wrapsC
             ?.translateToString(true) ?? "",
       );
     },
+    onAnswer: (listener) => void terminal.onData(listener),
     cursor: () => ({ row: buffer().cursorY, column: buffer().cursorX }),
   };
 }

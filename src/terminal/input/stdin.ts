@@ -12,7 +12,9 @@ export type Input =
   | { readonly kind: "paste"; readonly text: string }
   | { readonly kind: "focus"; readonly isFocused: boolean }
   /** The terminal speaks the kitty keyboard protocol. */
-  | { readonly kind: "kitty" };
+  | { readonly kind: "kitty" }
+  /** The column of the cursor, counted from 1. */
+  | { readonly kind: "cursor"; readonly column: number };
 
 const PASTE_START = "\u001b[200~";
 const PASTE_END = "\u001b[201~";
@@ -81,8 +83,10 @@ export class InputReader {
   }
 
   #key(data: string): void {
+    const column = CURSOR_REPORT.exec(data)?.[1];
     if (data === "\u001b[I" || data === "\u001b[O") this.#on({ kind: "focus", isFocused: data.endsWith("I") });
     else if (KITTY_REPORT.test(data)) this.#on({ kind: "kitty" });
+    else if (column !== undefined) this.#on({ kind: "cursor", column: Number(column) });
     else if (data !== "" && !OTHER_REPORT.test(data) && !isKeyRelease(data)) {
       this.#on({ kind: "key", data, id: nameOf(data) });
     }
@@ -93,5 +97,7 @@ export class InputReader {
 const nameOf = (data: string): string | undefined => (data === "\n" ? "ctrl+j" : parseKey(data));
 
 const KITTY_REPORT = /^\u001b\[\?\d+u$/;
+/** Except those that F3 with modifiers looks like: row 1, and at most column 16. */
+const CURSOR_REPORT = /^\u001b\[(?!1;(?:\d|1[0-6])R)\d+;(\d+)R$/;
 /** Answers of the terminal that nobody asked for. */
 const OTHER_REPORT = /^\u001b(\]|P|\[\?)/;

@@ -1,7 +1,8 @@
 /**
  * Frames of the main screen: pure functions from what was painted and what is to be painted to bytes. Committed lines are
  * written once, above the live region, and never touched again. Only the live region at the bottom is drawn over. Nothing
- * here clears the screen, sets a scroll region or moves above the live region.
+ * here clears the screen or sets a scroll region. One frame can reach above the live region: the one that takes away rows
+ * which a narrower terminal has wrapped, if the terminal becomes wider before it arrives. It asks for the width it met.
  */
 import { clipRow, widestOf } from "./width.ts";
 
@@ -34,11 +35,18 @@ export interface Frame {
   /** Empty when nothing changed. */
   readonly bytes: string;
   readonly painted: Painted;
+  /**
+   * The most committed rows that this frame erases if the terminal is wider than `columns` when it arrives. Unless 0, the
+   * terminal answers the frame with a cursor report, whose column is the width that the erasure met.
+   */
+  readonly atRisk: number;
 }
 
 const ESC = "\u001b[";
 const HIDE = `${ESC}?25l`;
 const SHOW = `${ESC}?25h`;
+/** Moves to the right edge, whichever column that is, and has the terminal report it. */
+const ASK_WIDTH = `${ESC}999C${ESC}6n`;
 
 export function frame(input: FrameInput): Frame {
   const { painted, commit, columns } = input;
@@ -47,20 +55,27 @@ export function frame(input: FrameInput): Frame {
   const isResized = painted !== undefined && painted.columns !== columns;
   if (painted && commit.length === 0 && !isResized && input.isWhole !== true) {
     const changed = changedRows(painted, next);
-    return { bytes: changed === "" ? "" : `${HIDE}${changed}${SHOW}`, painted: next };
+    return { bytes: changed === "" ? "" : `${HIDE}${changed}${SHOW}`, painted: next, atRisk: 0 };
   }
+  const wrapped = painted ? wrappedRows(painted, input) : { above: 0, all: 0 };
+  const erasure = `${erased(painted, wrapped.above)}${wrapped.all > 0 ? ASK_WIDTH : ""}`;
   const lines = commit.map((line) => `${line}\r\n`).join("");
-  const bytes = `${HIDE}${erased(input)}\r${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
-  return { bytes, painted: next };
+  const bytes = `${HIDE}${erasure}\r${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
+  return { bytes, painted: next, atRisk: wrapped.all };
 }
 
 /**
- * Bytes that take the live region away and leave the cursor where it began. The first row is erased alone: tmux takes an
- * erasure from the first cell of the screen for a cleared screen, and keeps a copy in its history. A region has two rows.
+ * Bytes that take the live region away and leave the cursor where it began. Without `wrapped` they never reach above it,
+ * whatever the width of the terminal is when they arrive, but leave rows that a narrower terminal has wrapped.
+ *
+ * The first row is erased alone: tmux takes an erasure from the first cell of the screen for a cleared screen, and keeps a
+ * copy in its history. A region has two rows.
  */
-export function erased({ painted, ...how }: Pick<FrameInput, "painted" | "columns" | "wrapsCaretLine">): string {
-  return painted ? `${toTop(painted, how)}${ESC}K${ESC}B${ESC}J${ESC}A` : "";
+export function erased(painted: Painted | undefined, wrapped = 0): string {
+  return painted ? `\r${upward(painted.caret.row + wrapped)}${ESC}K${ESC}B${ESC}J${ESC}A` : "";
 }
+
+const upward = (rows: number): string => (rows > 0 ? `${ESC}${rows}A` : "");
 
 /** Rows are one cell narrower than the screen, so that none is ever wrapped. */
 function fitted({ rows, caret }: Live, columns: number): Live {
@@ -71,16 +86,15 @@ function fitted({ rows, caret }: Live, columns: number): Live {
   };
 }
 
-/** From the caret to the first cell of the region, in a terminal that may have become narrower since it was painted. */
-function toTop(
-  painted: Painted,
-  { columns, wrapsCaretLine }: { readonly columns: number; readonly wrapsCaretLine: boolean },
-): string {
-  const { widths, caret } = painted;
-  let up = 0;
-  for (let row = 0; row < caret.row; row++) up += Math.max(1, Math.ceil((widths[row] ?? 0) / columns));
-  if (wrapsCaretLine) up += Math.floor(caret.column / columns);
-  return `\r${up > 0 ? `${ESC}${up}A` : ""}`;
+/** Rows that a terminal which has become narrower has added to the region: above the caret, and altogether. */
+function wrappedRows(
+  { widths, caret }: Painted,
+  { columns, wrapsCaretLine }: Pick<FrameInput, "columns" | "wrapsCaretLine">,
+): { readonly above: number; readonly all: number } {
+  const added = widths.map((width) => Math.max(1, Math.ceil(width / columns)) - 1);
+  const sum = (rows: readonly number[]): number => rows.reduce((total, row) => total + row, 0);
+  const caretLine = wrapsCaretLine ? Math.floor(caret.column / columns) : 0;
+  return { above: sum(added.slice(0, caret.row)) + caretLine, all: sum(added) + caretLine };
 }
 
 /**
@@ -94,7 +108,7 @@ function changedRows(painted: Painted, next: Painted): string {
     painted.caret.column === next.caret.column &&
     painted.rows.every((row, index) => row === next.rows[index]);
   if (isSame) return "";
-  let bytes = `\r${painted.caret.row > 0 ? `${ESC}${painted.caret.row}A` : ""}`;
+  let bytes = `\r${upward(painted.caret.row)}`;
   next.rows.forEach((row, index) => {
     if (index > 0) bytes += "\r\n";
     if (row !== painted.rows[index]) bytes += `${ESC}2K${row}`;
@@ -105,6 +119,5 @@ function changedRows(painted: Painted, next: Painted): string {
 
 /** From anywhere on the last row to the caret. */
 function fromLastRow({ rows, caret }: Live): string {
-  const up = rows.length - 1 - caret.row;
-  return `\r${up > 0 ? `${ESC}${up}A` : ""}${caret.column > 0 ? `${ESC}${caret.column}C` : ""}`;
+  return `\r${upward(rows.length - 1 - caret.row)}${caret.column > 0 ? `${ESC}${caret.column}C` : ""}`;
 }

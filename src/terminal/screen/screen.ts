@@ -2,6 +2,7 @@
  * The main screen: commits lines, keeps the live region below them, and gives the terminal to an overlay while one is
  * open. Each frame is one write. Frames wait while the terminal is being resized or has not taken the last write.
  */
+import { CommittedLines } from "./committed.ts";
 import { erased, frame, type Live, type Painted } from "./frame.ts";
 
 interface Size {
@@ -25,7 +26,7 @@ export interface ScreenPorts {
 }
 
 /** Terminals send many sizes while a window is dragged; drawing in between would be drawn at the wrong width. */
-const RESIZE_MS = 75;
+const RESIZE_MS = 100;
 /** The shortest time between two frames that no key asked for. */
 const FRAME_MS = 50;
 
@@ -37,6 +38,7 @@ export class Screen {
   readonly #ports: ScreenPorts;
   #painted: Painted | undefined;
   #waiting: string[] = [];
+  readonly #committed = new CommittedLines();
   #overlay: { readonly size: string; rows: readonly string[] } | undefined;
   #resizing: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -100,7 +102,9 @@ export class Screen {
   /** Draws every row of the live region again. */
   redraw(): void {
     if (this.#isClosed || this.#overlay || this.#isSuspended) return;
-    this.#drawMain(this.#ports.size(), { isWhole: true });
+    const size = this.#ports.size();
+    // Once the size has stayed the same, a frame follows anyway.
+    if (!this.#resizing) this.#drawMain(size, { isWhole: true });
   }
 
   /** The size changed: nothing is written until it has stayed the same for a moment. */
@@ -112,11 +116,14 @@ export class Screen {
     }, RESIZE_MS);
   }
 
+  /** The terminal reports its last column, which a frame asked for. */
+  reported(column: number): void {
+    this.commit(this.#committed.reported(column));
+  }
+
   openOverlay(): void {
     if (this.#overlay || this.#isClosed) return;
-    const { columns } = this.#ports.size();
-    const bytes = erased({ painted: this.#painted, columns, wrapsCaretLine: this.#ports.wrapsCaretLine });
-    this.#painted = undefined;
+    const bytes = this.#eraseLive();
     this.#overlay = { size: this.#sizeText(), rows: [] };
     this.#write(`${bytes}${ENTER_ALTERNATE}${ESC}?25l`);
     this.draw();
@@ -162,14 +169,13 @@ export class Screen {
   }
 
   #eraseLive(): string {
-    const { columns } = this.#ports.size();
-    const bytes = erased({ painted: this.#painted, columns, wrapsCaretLine: this.#ports.wrapsCaretLine });
+    const bytes = erased(this.#painted);
     this.#painted = undefined;
     return bytes;
   }
 
   #drawMain(size: Size, { isWhole }: { isWhole: boolean }): void {
-    const { bytes, painted } = frame({
+    const { bytes, painted, atRisk } = frame({
       painted: this.#painted,
       commit: this.#waiting,
       live: this.#ports.live(size),
@@ -177,6 +183,8 @@ export class Screen {
       wrapsCaretLine: this.#ports.wrapsCaretLine,
       isWhole,
     });
+    if (atRisk > 0) this.#committed.expectReport({ columns: size.columns, atRisk });
+    this.#committed.add(this.#waiting);
     this.#waiting = [];
     this.#painted = painted;
     this.#write(bytes);
