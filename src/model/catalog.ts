@@ -140,7 +140,7 @@ async function findModel({ provider, name }: Wanted, dependencies: CatalogDepend
   if (provider.local === undefined) return listed ?? { name, price: priceOf(provider) };
   if (listed !== undefined && !needsWindow(provider, listed)) return listed;
   const served = await ask(provider, dependencies);
-  if (served.type === "silent") throw notRunning(provider, name);
+  if (served.type === "unavailable") throw notRunning(provider, name);
   const models = served.type === "models" ? served.models : [];
   const match = models.find((model) => model.name === name || model.name === `${name}:latest`);
   if (match !== undefined) return { ...known(provider, match), ...listed, name };
@@ -192,7 +192,7 @@ function priceOf(provider: ProviderSettings): Price | null {
 }
 
 function ask(provider: ProviderSettings, { fetch, stamp }: CatalogDependencies): Promise<Served> {
-  if (!provider.listsModels) return Promise.resolve({ type: "silent" });
+  if (!provider.listsModels) return Promise.resolve({ type: "unavailable" });
   const headers = signedHeaders(provider, stamp);
   return listServed(provider, { headers, withinMs: 1_000, ...(fetch === undefined ? {} : { fetch }) });
 }

@@ -25,7 +25,7 @@ export interface ModelListOptions {
 export type Served =
   | { readonly type: "models"; readonly models: readonly ServedModel[] }
   /** No server there, or one with another protocol. */
-  | { readonly type: "silent" }
+  | { readonly type: "unavailable" }
   /** The server refused the request. */
   | { readonly type: "refused"; readonly status: number };
 
@@ -43,10 +43,10 @@ export async function listServed(listing: ModelEndpoint, options: ModelListOptio
     ]);
     if (list.status !== 200) return { type: "refused", status: list.status };
     const models = readModels(list.body);
-    if (models === undefined) return { type: "silent" };
+    if (models === undefined) return { type: "unavailable" };
     return { type: "models", models: models.map((model) => withWindow(model, windows)) };
   } catch {
-    return { type: "silent" };
+    return { type: "unavailable" };
   }
 }
 
@@ -73,7 +73,7 @@ export async function discoverLocal<P extends ModelEndpoint>(
 }
 
 function isLoopback(url: string): boolean {
-  return URL.canParse(url) && new URL(url).hostname === "127.0.0.1";
+  return URL.canParse(url) && ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
 }
 
 function modelsUrl({ wire, baseUrl }: ModelEndpoint): string {

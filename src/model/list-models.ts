@@ -60,7 +60,7 @@ function obstacle(provider: ProviderSettings, served: Served): string {
     return `${host} refused the key (HTTP ${served.status})`;
   }
   if (provider.local === undefined || served.type === "refused") return "";
-  if (served.type === "silent") return `no server at ${host}`;
+  if (served.type === "unavailable") return `no server at ${host}`;
   return served.models.length === 0 ? `the server at ${host} has no models` : "";
 }
 

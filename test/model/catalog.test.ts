@@ -259,6 +259,9 @@ describe("the choice of a model when none is requested", () => {
     };
     await resolveModel(elsewhere, undefined, { fetch });
     expect(asked).toEqual(["http://127.0.0.1:1/v1/models"]);
+    const here = moved(settings({}), { ollama: "http://localhost:1/v1", lmstudio: "http://[::1]:1/v1" });
+    await resolveModel(here, undefined, { fetch });
+    expect(asked).toEqual(expect.arrayContaining(["http://localhost:1/v1/models", "http://[::1]:1/v1/models"]));
     await resolveModel(settings({ TROUPE_NO_DISCOVERY: "1" }), undefined, noNetwork);
   });
 
