@@ -20,8 +20,8 @@ const FILES = [".env", ".env.local"];
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Returns the values. `folder` is a real path. `secrets`: whether names that look like keys and passwords are included.
- * Only the user's own settings may say "given", because a model can be talked into leaking what a command can read.
+ * Returns the values of approved files. `folder` is a real path. `secrets: "given"` includes names that look like keys and
+ * passwords. Only the user's own settings may set it, because a model can be talked into leaking what a command can read.
  */
 export function workspaceEnvironment(request: {
   folder: string;
@@ -57,7 +57,7 @@ export function workspaceEnvironment(request: {
   return { values: given, notices: boundedNotices(notices, join(folder, ".env")) };
 }
 
-/** Returns the items for approval: names, and the length of each value. */
+/** Returns the files as items for approval. A person is shown the names and the length of each value. */
 export function dotenvItems(folder: string): readonly PinnedItem[] {
   return readFiles(folder).flatMap((file) => ("notice" in file ? [] : [file.item]));
 }

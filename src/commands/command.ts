@@ -51,7 +51,7 @@ export interface ToolLimits {
   /** Names of the only available tools. */
   readonly available: readonly string[];
   /** Returns why a call of one of these tools is refused, for the model; undefined if the call may run. */
-  refuses?(call: LimitedCall): string | undefined;
+  reasonToRefuse?(call: LimitedCall): string | undefined;
 }
 
 export interface LimitedCall {

@@ -41,9 +41,9 @@ export interface ExtensionLaunch {
 
 export interface ExtensionProcess {
   readonly pid: number;
-  /** Messages from the extension. */
-  readonly input: Readable;
-  readonly output: Writable;
+  /** Its stdout and its stdin. */
+  readonly fromExtension: Readable;
+  readonly toExtension: Writable;
   /** Resolves once, with a description of how the process ended. */
   readonly ended: Promise<string>;
   /** Returns the last part of its stderr output. */
@@ -82,8 +82,8 @@ export async function startExtension(launch: ExtensionLaunch): Promise<Extension
   });
   return {
     pid,
-    input: child.stdout,
-    output: child.stdin,
+    fromExtension: child.stdout,
+    toExtension: child.stdin,
     ended,
     lastWords: words,
     async stop() {

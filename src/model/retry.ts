@@ -88,7 +88,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
   try {
     for (;;) {
       const pass = yield* admission(queued, call.signal);
-      let verdict: Verdict;
+      let decision: RetryDecision;
       let error: ModelError;
       let usage: Usage | undefined;
       countSent(call.request, 1);
@@ -97,21 +97,21 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
         if (end.stop !== "error") return yield end;
         usage = end.usage;
         error = end.error ?? ModelError.incomplete(call.provider.id);
-        verdict = judge({ error, output, tally, policy, random, tookMs: stamp.monotonic() - began });
+        decision = judge({ error, output, tally, policy, random, tookMs: stamp.monotonic() - began });
         pass?.failed(
           error,
-          verdict.type === "retry" ? verdict.delayMs : (error.retryAfterMs ?? policy.rateLimitBaseMs),
+          decision.type === "retry" ? decision.delayMs : (error.retryAfterMs ?? policy.rateLimitBaseMs),
         );
         if (output) tally.retriesAfterOutput++;
         if (error.kind === "timeout") tally.retriesAfterTimeout++;
       } finally {
         pass?.release();
       }
-      if (verdict.type !== "retry")
-        return yield failure(explain({ error, verdict, attempts: tally.retries + 1, stamp }), usage);
+      if (decision.type !== "retry")
+        return yield failure(explain({ error, decision, attempts: tally.retries + 1, stamp }), usage);
       tally.retries++;
-      yield { type: "retry", attempt: tally.retries, delayMs: verdict.delayMs, error };
-      await stamp.sleep(verdict.delayMs, call.signal);
+      yield { type: "retry", attempt: tally.retries, delayMs: decision.delayMs, error };
+      await stamp.sleep(decision.delayMs, call.signal);
     }
   } finally {
     queued?.leave();
@@ -168,7 +168,7 @@ async function* oneAttempt(
   return { end: failure(ModelError.incomplete(provider.id)), output };
 }
 
-type Verdict =
+type RetryDecision =
   | { readonly type: "retry"; readonly delayMs: number }
   | { readonly type: "hopeless" }
   | { readonly type: "exhausted" }
@@ -184,7 +184,7 @@ interface Case {
   readonly random: () => number;
 }
 
-function judge({ error, output, tally, policy, random, tookMs }: Case): Verdict {
+function judge({ error, output, tally, policy, random, tookMs }: Case): RetryDecision {
   if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };
   const waitMs = error.retryAfterMs ?? 0;
   if (waitMs > policy.longestWaitMs) return { type: "too_long", waitMs };
@@ -220,16 +220,16 @@ export function pause(options: {
 
 function explain(options: {
   readonly error: ModelError;
-  readonly verdict: Exclude<Verdict, { type: "retry" }>;
+  readonly decision: Exclude<RetryDecision, { type: "retry" }>;
   readonly attempts: number;
   readonly stamp: Stamp;
 }): ModelError {
-  const { error, verdict, attempts, stamp } = options;
-  if (verdict.type === "hopeless" && attempts === 1) return error;
-  if (verdict.type === "too_long") {
-    const seconds = Math.ceil(verdict.waitMs / 1_000);
+  const { error, decision, attempts, stamp } = options;
+  if (decision.type === "hopeless" && attempts === 1) return error;
+  if (decision.type === "too_long") {
+    const seconds = Math.ceil(decision.waitMs / 1_000);
     return reworded(error, `${error.message} (asked us to wait ${seconds} s, after ${plural(attempts, "attempt")})`, {
-      hint: `Try again after ${clockTime(stamp.now() + verdict.waitMs)}, or choose another model.`,
+      hint: `Try again after ${clockTime(stamp.now() + decision.waitMs)}, or choose another model.`,
     });
   }
   return reworded(error, `${error.message} (gave up after ${plural(attempts, "attempt")})`, {

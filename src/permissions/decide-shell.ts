@@ -164,7 +164,7 @@ function writes(analysis: ShellAnalysis): boolean {
  * ignored unless the command creates it.
  */
 function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefined {
-  if (policy.mode.allPaths || policy.roots.length === 0) return undefined;
+  if (policy.allowances.allPaths || policy.roots.length === 0) return undefined;
   const programs = new Set(analysis.commands.map((command) => command.words[0]));
   const outside = paths.find(
     ({ text, real, by, counts, write }) =>
@@ -188,9 +188,9 @@ function allowance(shell: ShellCase): Decision | undefined {
   if (everything !== undefined) return byRule("allow", everything);
   const piecewise = plain && redirectionsAllowed(shell) ? everyCommandAllowed(shell, allowing) : undefined;
   if (piecewise !== undefined) return piecewise;
-  if (policy.mode.allTools) return { decision: "allow", by: "mode", reason: "every tool is allowed" };
+  if (policy.allowances.allTools) return { decision: "allow", by: "mode", reason: "every tool is allowed" };
   const onlyReads = plain && !writes(analysis) && analysis.commands.every((command) => command.readOnly);
-  if (policy.mode.allReads && onlyReads && analysis.commands.length > 0) {
+  if (policy.allowances.allReads && onlyReads && analysis.commands.length > 0) {
     return { decision: "allow", by: "mode", reason: `read-only command in ${question.cwd}` };
   }
   if (!isFreeRead(shell) || !plain) return undefined;
@@ -212,7 +212,7 @@ function isFreeRead({ policy, question, analysis }: ShellCase): boolean {
  * them.
  */
 function hasRepository(policy: Policy, cwd: string): boolean {
-  if (policy.mode.allPaths || policy.roots.length === 0) return true;
+  if (policy.allowances.allPaths || policy.roots.length === 0) return true;
   for (let folder = cwd; isBelow(folder, policy.roots); folder = dirname(folder)) {
     if (policy.exists(join(folder, ".git"))) return true;
     if (folder === dirname(folder)) break;
@@ -236,7 +236,9 @@ function redirectionsAllowed({ policy, question, analysis, rules }: ShellCase): 
   if (!writes(analysis)) return true;
   // After a change of folder a relative target may be in another folder.
   if (analysis.directories.length > 0) return false;
-  const approved = [...policy.session, ...policy.location].some((approval) => approval.kind === "write");
+  const approved = [...policy.sessionApprovals, ...policy.locationApprovals].some(
+    (approval) => approval.kind === "write",
+  );
   if (approved) return true;
   const covered = (path: string): boolean =>
     rules.some(({ effect, tool, target }) => {
@@ -267,7 +269,7 @@ function coverOf(
   const rule = allowing.find(({ target }) => target.kind === "shell" && patternAllows(target, command));
   if (rule !== undefined) return { by: "rule", decision: byRule("allow", rule) };
   for (const by of ["session", "location"] as const) {
-    if (policy[by].some((approval) => approvesCommand(approval, command))) {
+    if (policy[`${by}Approvals`].some((approval) => approvesCommand(approval, command))) {
       return { by, decision: { decision: "allow", by, reason: `approved for this ${by}` } };
     }
   }

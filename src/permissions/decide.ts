@@ -15,10 +15,10 @@ import { urlMatches } from "./urls.ts";
 
 export function decide(policy: Policy, question: PermissionQuestion): Decision {
   const own = decideAlone(policy, question);
-  const { ceiling, session } = policy;
+  const { ceiling, sessionApprovals } = policy;
   if (!ceiling) return own;
   // The ceiling keeps this session's approvals, because people here answer its questions too.
-  const above = decide({ ...ceiling, session, location: [] }, question);
+  const above = decide({ ...ceiling, sessionApprovals, locationApprovals: [] }, question);
   return strictness(above) > strictness(own) ? above : own;
 }
 
@@ -28,19 +28,19 @@ const strictness = ({ decision, confined }: Decision): number =>
 function decideAlone(policy: Policy, question: PermissionQuestion): Decision {
   const { access } = question;
   if (access.kind === "shell") return decideShell(policy, { ...question, access });
-  const hard = hardPolicy(policy, question);
-  if (hard?.decision === "deny") return hard;
+  const protection = protectedTarget(policy, question);
+  if (protection?.decision === "deny") return protection;
   const rules = policy.rules.filter((rule) => ruleApplies(rule, question));
   const denying = firstMatch(rules, "deny", policy, question) ?? readDenial(policy, question);
   if (denying !== undefined) return byRule("deny", denying);
-  const agreed = hard && access.kind === "write" ? consent(policy, access.path, question.cwd) : undefined;
-  if (hard !== undefined && agreed === undefined) return hard;
+  const agreed = protection && access.kind === "write" ? consent(policy, access.path, question.cwd) : undefined;
+  if (protection !== undefined && agreed === undefined) return protection;
   const asking = firstMatch(rules, "ask", policy, question);
   if (asking !== undefined) return byRule("ask", asking);
   if (agreed !== undefined) return agreed;
   const allowing = firstMatch(rules, "allow", policy, question);
   if (allowing !== undefined) return byRule("allow", allowing);
-  return remembered(policy, question) ?? byMode(policy, question);
+  return remembered(policy, question) ?? byModeOrDefault(policy, question);
 }
 
 /** Returns true when the rule is about this kind of access and this tool. */
@@ -65,7 +65,8 @@ function readingsOf(path: string, cwd: string): readonly string[] {
   return plain === path || !/\.\.|^~/.test(path) ? [path] : [plain, path];
 }
 
-function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | undefined {
+/** Denies writing a protected file. Asks about a file that needs consent. */
+function protectedTarget(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access } = question;
   if (access.kind !== "write") return undefined;
   const written = access.written ?? access.path;
@@ -159,16 +160,16 @@ function remembered(policy: Policy, question: PermissionQuestion): Decision | un
   const isPath = access.kind === "read" || access.kind === "write";
   if (isPath && !isWithin(policy, access.path, cwd)) return undefined;
   for (const by of ["session", "location"] as const) {
-    if (policy[by].some((approval) => approves(approval, access))) {
+    if (policy[`${by}Approvals`].some((approval) => approves(approval, access))) {
       return { decision: "allow", by, reason: `approved for this ${by}` };
     }
   }
   return undefined;
 }
 
-function byMode(policy: Policy, question: PermissionQuestion): Decision {
+function byModeOrDefault(policy: Policy, question: PermissionQuestion): Decision {
   const { access, cwd } = question;
-  const { mode } = policy;
+  const { allowances } = policy;
   const allow = (by: "mode" | "default", reason: string): Decision => ({ decision: "allow", by, reason });
   switch (access.kind) {
     case "read":
@@ -176,12 +177,12 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
       if (!isWithin(policy, access.path, cwd)) {
         return { decision: "ask", by: "policy", reason: `${access.path} is outside the allowed folders` };
       }
-      if (mode.allTools) return allow("mode", "every tool is allowed");
-      if (access.kind === "read" && !mode.askReads) return allow("default", "reading inside the allowed folders");
+      if (allowances.allTools) return allow("mode", "every tool is allowed");
+      if (access.kind === "read" && !allowances.askReads) return allow("default", "reading inside the allowed folders");
       break;
     }
     case "url":
-      if (mode.allUrls) return allow("mode", "every address is allowed");
+      if (allowances.allUrls) return allow("mode", "every address is allowed");
       break;
     case "shell":
       break;
@@ -194,7 +195,7 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
     case "hook":
       return { decision: "ask", by: "policy", reason: access.hookMessage ?? "a hook asks for the user's decision" };
     default:
-      if (mode.allTools) return allow("mode", "every tool is allowed");
+      if (allowances.allTools) return allow("mode", "every tool is allowed");
   }
   return { decision: "ask", by: "default", reason: "no rule or approval covers it" };
 }

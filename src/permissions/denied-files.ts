@@ -4,7 +4,7 @@
  */
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { fold } from "./fold.ts";
+import { caseFold } from "./fold.ts";
 import { isBelow, isPathPattern, patternMatcher, refusalCovers } from "./path-scope.ts";
 import type { Policy } from "./policy.ts";
 import type { Rule } from "./rules.ts";
@@ -124,7 +124,7 @@ export class DeniedFileFinder {
     const folders: string[] = [];
     const denied: string[] = [];
     const entries = entriesOf(folder);
-    // A command could give itself access to a folder that the user owns.
+    // A command can chmod a folder that its user owns, so unreadable ones are hidden too.
     const isLocked = stat !== undefined && stat.uid === process.getuid?.() && !isListable(folder);
     if (isLocked) denied.push(folder);
     for (const entry of isLocked ? [] : entries) {
@@ -157,10 +157,10 @@ function isListable(folder: string): boolean {
 
 /** Returns a quick test that is false when no rule can end with this name. */
 function lastNames(rules: readonly string[]): (name: string) => boolean {
-  const last = rules.map((rule) => fold(rule.split("/").findLast((part) => part !== "" && part !== "**") ?? "**"));
+  const last = rules.map((rule) => caseFold(rule.split("/").findLast((part) => part !== "" && part !== "**") ?? "**"));
   const names = new Set(last.filter((name) => !isPathPattern(name)));
   const patterns = last.filter(isPathPattern).map(patternMatcher);
-  return (name) => names.has(fold(name)) || patterns.some((matches) => matches(fold(name)));
+  return (name) => names.has(caseFold(name)) || patterns.some((matches) => matches(caseFold(name)));
 }
 
 /** Limits one search. */

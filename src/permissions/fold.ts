@@ -4,7 +4,7 @@ const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
 /**
  * Normalises a name for comparison in denials, so that no alternative spelling that a file system accepts gets past.
  */
-export function fold(name: string): string {
+export function caseFold(name: string): string {
   // Fast path: most words are plain ASCII, and this runs for every word of every command.
   if (/^[\u0021-\u007e]*$/.test(name)) return name.toLowerCase();
   // Upper case first: file systems treat the long s of `.v\u017fcode` as an s, but it has no lower case of its own.

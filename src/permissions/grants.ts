@@ -9,9 +9,9 @@ import type { Access } from "../protocol/permission.ts";
 import { Approval } from "./approvals.ts";
 
 export interface Grants {
-  readonly session: readonly Approval[];
+  readonly sessionApprovals: readonly Approval[];
   /** Approvals for this location, from this session or an earlier one. */
-  readonly location: readonly Approval[];
+  readonly locationApprovals: readonly Approval[];
   /** Folders that tools may use in this location. */
   readonly allowedDirectories: readonly string[];
   approveOnce(key: string): void;
@@ -50,8 +50,8 @@ export function openGrants(options: { disk: Disk; file: string; location: string
   }
 
   return {
-    session,
-    location: local.approvals,
+    sessionApprovals: session,
+    locationApprovals: local.approvals,
     allowedDirectories: local.directories,
     ...singleUse(once),
     approveForSession: (approval) => add(session, approval),
@@ -79,8 +79,8 @@ export function memoryGrants(): Grants {
   const directories: string[] = [];
   const once = new Map<string, number>();
   return {
-    session,
-    location: [],
+    sessionApprovals: session,
+    locationApprovals: [],
     allowedDirectories: directories,
     ...singleUse(once),
     approveForSession: (approval) => add(session, approval),

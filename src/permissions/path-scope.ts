@@ -1,6 +1,6 @@
 /** Matches paths in rules and commands after resolving links and `..`. */
 import { globMatcher } from "../lib/glob-pattern.ts";
-import { fold } from "./fold.ts";
+import { caseFold } from "./fold.ts";
 import type { ProtectedPaths } from "./protected-paths.ts";
 
 /** Returns the absolute real path that `path` names. Parts that do not exist yet are left as written. */
@@ -46,15 +46,15 @@ export function refusalCovers(
   scope: PermissionPathScope,
   match: { rule: string; real: string; written: string; cwd: string },
 ): boolean {
-  const real = fold(match.real);
+  const real = caseFold(match.real);
   const bare = match.rule.replace(/^(?:\*\*\/)+/, "").replace(/(?:\/\*\*)+\/?$/, "");
   const rule = bare === "" ? "**" : bare;
   if (isPathPattern(rule)) return patternRefuses(scope, { ...match, real, rule });
-  if (isBelow(real, [fold(scope.resolvePath(rule, match.cwd))])) return true;
+  if (isBelow(real, [caseFold(scope.resolvePath(rule, match.cwd))])) return true;
   if (/^[/~]/.test(rule)) return false;
   // The written name counts too: a link called .env is .env, whatever its target.
-  const name = fold(cleaned(rule));
-  return hasSegments(real, name) || hasSegments(fold(match.written), name);
+  const name = caseFold(cleaned(rule));
+  return hasSegments(real, name) || hasSegments(caseFold(match.written), name);
 }
 
 /** Returns true for a rule with `*` or `?`. Brackets and braces are literal, because file names contain them. */
@@ -72,10 +72,10 @@ function patternRefuses(
 ): boolean {
   const covers = (pattern: string, path: string): boolean =>
     patternMatcher(pattern)(path) || patternMatcher(`${pattern}/**`)(path);
-  if (covers(fold(anchored(scope, match)), match.real)) return true;
+  if (covers(caseFold(anchored(scope, match)), match.real)) return true;
   if (/^[/~]/.test(match.rule)) return false;
-  const anywhere = `**/${fold(cleaned(match.rule))}`;
-  return covers(anywhere, match.real) || covers(anywhere, fold(match.written));
+  const anywhere = `**/${caseFold(cleaned(match.rule))}`;
+  return covers(anywhere, match.real) || covers(anywhere, caseFold(match.written));
 }
 
 /** Returns the pattern with its leading folders resolved. */

@@ -18,15 +18,15 @@ import type { ShellAnalysis } from "./shell/analyse.ts";
 export interface Policy extends PermissionPathScope {
   readonly rules: readonly Rule[];
   /** Approved by the user, for this session and for this location. */
-  readonly session: readonly Approval[];
-  readonly location: readonly Approval[];
-  readonly mode: Mode;
+  readonly sessionApprovals: readonly Approval[];
+  readonly locationApprovals: readonly Approval[];
+  readonly allowances: Allowances;
   /** Protected paths that the user agreed in advance to change; written like the paths of rules. */
   readonly consented?: readonly string[];
   /** Enforces denials for shell commands beyond their text; absent when nothing does. */
   readonly containment?: Containment;
   /** The policy of the session that this one works for. What it does not allow is not allowed here. */
-  readonly ceiling?: Omit<Policy, "session" | "location" | "containment">;
+  readonly ceiling?: Omit<Policy, "sessionApprovals" | "locationApprovals" | "containment">;
 }
 
 /** How shell commands run, as far as known. */
@@ -53,7 +53,8 @@ export interface ConfinedCall {
   readonly command: string;
 }
 
-export interface Mode {
+/** Kinds of access that are allowed, or asked about, as a whole. In the log such a decision is `by: "mode"`. */
+export interface Allowances {
   readonly allTools: boolean;
   readonly allPaths: boolean;
   readonly allUrls: boolean;
@@ -118,6 +119,6 @@ export function byRule(decision: Decision["decision"], rule: Rule): Decision {
 }
 
 export function isInRoots(policy: Policy, path: string, cwd: string): boolean {
-  if (policy.mode.allPaths || policy.roots.length === 0) return true;
+  if (policy.allowances.allPaths || policy.roots.length === 0) return true;
   return isBelow(policy.resolvePath(path, cwd), policy.roots);
 }

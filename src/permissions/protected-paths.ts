@@ -3,7 +3,7 @@
  * rules. They are protected by name, so that a missing one cannot be created either.
  */
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
-import { fold } from "./fold.ts";
+import { caseFold } from "./fold.ts";
 
 export interface ProtectedPaths {
   /** The folder with troupe's rules, trust, approvals and logs, as a real path. */
@@ -39,13 +39,13 @@ const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".bu
 
 /** Returns the protection of `path`, which must be absolute and real (links and `..` resolved). */
 export function protectionOf(path: string, protectedPaths: ProtectedPaths): Protection {
-  const folded = fold(path);
-  const isBelow = (folder: string): boolean => folded === fold(folder) || folded.startsWith(`${fold(folder)}/`);
+  const folded = caseFold(path);
+  const isBelow = (folder: string): boolean => folded === caseFold(folder) || folded.startsWith(`${caseFold(folder)}/`);
   const own = protectedPaths.writable.find(isBelow);
   if (own === undefined && isBelow(protectedPaths.stateRoot)) return "deny";
   if ([...protectedPaths.gitFolders, ...protectedPaths.linkTargets].some(isBelow)) return "deny";
   // The path to a writable folder contains protected names of ours. Below that folder, names count as anywhere else.
-  return protectionOfNames(own === undefined ? folded : folded.slice(fold(own).length));
+  return protectionOfNames(own === undefined ? folded : folded.slice(caseFold(own).length));
 }
 
 function protectionOfNames(folded: string): Protection {
@@ -80,7 +80,7 @@ const WAYS = new Map<string, Protection>([
 
 /** Like `protectionOf`, for creating a link: it must not replace a parent folder of a protected entry either. */
 export function protectionOfLink(path: string, protectedPaths: ProtectedPaths): Protection {
-  const names = fold(path).split(/[\\/]/).map(trimmed);
+  const names = caseFold(path).split(/[\\/]/).map(trimmed);
   const ways = [1, 2, 3].map((count) => WAYS.get(names.slice(-count).join("/")));
   return strictest([protectionOf(path, protectedPaths), ...ways]);
 }

@@ -29,7 +29,7 @@ async function isConfined(
   access: Shell,
   { analysis, policy }: { analysis: ShellAnalysis; policy: Policy },
 ): Promise<Pick<PermissionQuestion, "confined">> {
-  if (policy.containment === undefined || policy.mode.askReads || !onlyShowsFiles(analysis)) return {};
+  if (policy.containment === undefined || policy.allowances.askReads || !onlyShowsFiles(analysis)) return {};
   return (await policy.containment.confines(access)) ? { confined: true } : {};
 }
 

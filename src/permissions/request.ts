@@ -160,7 +160,7 @@ export function isRememberable(policy: Policy, question: PermissionQuestion): bo
   if (access.kind === "agent" || access.kind === "mcp-sampling") return false;
   const approval = offeredApproval(question);
   if (approval === undefined) return false;
-  return decide({ ...policy, session: [...policy.session, approval] }, question).decision === "allow";
+  return decide({ ...policy, sessionApprovals: [...policy.sessionApprovals, approval] }, question).decision === "allow";
 }
 
 /** Returns the approval that "for this session" or "for this location" would store. */

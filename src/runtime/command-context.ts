@@ -46,15 +46,15 @@ export function contextOf(session: Session): CommandContext {
     },
     permissions: {
       describe: () => [
-        ...session.permissions.grants.session.map(
+        ...session.permissions.grants.sessionApprovals.map(
           (approval) => `approved for this session: ${JSON.stringify(approval)}`,
         ),
-        ...session.permissions.grants.location.map(
+        ...session.permissions.grants.locationApprovals.map(
           (approval) => `approved for this location: ${JSON.stringify(approval)}`,
         ),
       ],
       async reset() {
-        const count = session.permissions.grants.session.length;
+        const count = session.permissions.grants.sessionApprovals.length;
         session.permissions.grants.resetSession();
         return count;
       },

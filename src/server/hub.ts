@@ -306,8 +306,8 @@ export class Hub {
         onKept: () => this.#tellAll("session.updated", live),
         onTold: (event) => live.telemetry.tell(event, live, this.#connections),
         extensions: {
-          accept: (program, { id, name, scope }) =>
-            this.#options.acceptExtension(program, { id, name, scope, sessionId, factories: new Map() }),
+          accept: ({ fromExtension: input, toExtension: output }, { id, name, scope }) =>
+            this.#options.acceptExtension({ input, output }, { id, name, scope, sessionId, factories: new Map() }),
           profile: (extension) => this.launcher.profile(extension),
         },
       });

@@ -47,7 +47,7 @@ export interface RunSettings {
   /** Called before a tool accesses a file, so that instructions for it reach the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
-  readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  readonly reasonToRefuse?: (question: PermissionQuestion) => string | undefined;
   readonly sandboxStatus?: () => Promise<SandboxStatus>;
   /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;

@@ -38,7 +38,7 @@ interface PermissionPort {
   };
   resetApprovals(): void;
   locate(folder: string): { readonly locationKey: string; readonly locationType: "repo" | "dir" };
-  applyLocation(folder: string): readonly ClientRule[];
+  copyLocationApprovalsToSession(folder: string): readonly ClientRule[];
   approveInLocation(key: string, approval: unknown): Promise<void>;
   allowUrl(request: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
   isTrusted(folder: string): boolean;
@@ -70,8 +70,8 @@ export interface ExtensionProfile {
 
 interface ExtensionProgram {
   readonly pid: number;
-  readonly input: Readable;
-  readonly output: Writable;
+  readonly fromExtension: Readable;
+  readonly toExtension: Writable;
   readonly ended: Promise<string>;
   lastWords(): string;
   stop(): Promise<void>;

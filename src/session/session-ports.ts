@@ -58,7 +58,7 @@ export interface SessionPermissions {
   readonly policy: Policy;
   /** The user's approvals. */
   readonly grants: Grants;
-  readonly refuses: RunSettings["refuses"];
+  readonly reasonToRefuse: RunSettings["reasonToRefuse"];
   /** The hooks that run around calls. */
   readonly hooks: BoundHooks | undefined;
 }

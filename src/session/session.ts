@@ -117,8 +117,8 @@ export class Session {
     this.#broker = newBroker(this.#log, options, { emit: this.#emit, agentMode: () => this.#modes.current });
     const hooks = options.hooks?.(this.#emit);
     const ownHooks = hooks && bindSessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
-    const { policy, grants, refuses } = options;
-    this.permissions = { policy, grants, refuses, hooks: ownHooks };
+    const { policy, grants, reasonToRefuse } = options;
+    this.permissions = { policy, grants, reasonToRefuse, hooks: ownHooks };
     this.#pool = options.agentPool && this.#newPool(options.agentPool, hooks);
     this.#runner = this.#newRunner(ownHooks);
     this.#queue = new MessageQueue({

@@ -18,15 +18,15 @@ export interface StoppingParts {
 }
 
 /** `stopped`: ends the tasks for good. `process_gone`: interrupts them as the end of the process would. */
-type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
+type StopKind = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
 
 /**
  * Resolves when all ends are in the log. A runner that does not stop within the grace period is abandoned and its later
  * results are ignored.
  */
-export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
-  const stopped = await abortAll(roots, verdict, parts);
-  const staysAtWork = (task: TaskRecord): boolean => verdict === "process_gone" && parts.goesOn(task);
+export async function stopTasks(roots: readonly TaskRecord[], kind: StopKind, parts: StoppingParts): Promise<void> {
+  const stopped = await abortAll(roots, kind, parts);
+  const staysAtWork = (task: TaskRecord): boolean => kind === "process_gone" && parts.goesOn(task);
   const { activations, runningTasks } = parts;
   await activations.within(GRACE_MS, async () => {
     await Promise.all(stopped.map((task) => finish(task, parts)));
@@ -36,7 +36,7 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   for (const depth of depths) {
     const level = stopped.filter((task) => task.spec.depth === depth && !staysAtWork(task));
     await Promise.all(
-      level.map((task) => runningTasks.runExclusive(task.id, () => activations.change(task, { kind: verdict }))),
+      level.map((task) => runningTasks.runExclusive(task.id, () => activations.change(task, { kind }))),
     );
   }
 }
@@ -49,17 +49,17 @@ async function finish(task: TaskRecord, { runningTasks, activations }: StoppingP
 /** Aborts all tasks of the subtrees, including those that are just starting. */
 async function abortAll(
   roots: readonly TaskRecord[],
-  verdict: Verdict,
+  kind: StopKind,
   { fold, runningTasks, starting, goesOn }: StoppingParts,
 ): Promise<readonly TaskRecord[]> {
   for (;;) {
     const tasks = roots.flatMap((root) => subtree(fold, root));
-    const isMeant = ({ status }: TaskRecord): boolean => (verdict === "stopped" ? !isFinal(status) : !isAtRest(status));
+    const isMeant = ({ status }: TaskRecord): boolean => (kind === "stopped" ? !isFinal(status) : !isAtRest(status));
     const meant = [...new Set(tasks)].filter(isMeant);
     for (const task of meant) {
       const live = runningTasks.of(task.id);
       live.isStopping = true;
-      live.stop.abort(verdict === "process_gone" && goesOn(task) ? GOES_ON : STOPPED);
+      live.stop.abort(kind === "process_gone" && goesOn(task) ? GOES_ON : STOPPED);
     }
     const starts = meant.flatMap(({ id }) => [...(starting.get(id) ?? [])]);
     if (starts.length === 0) return meant;

@@ -1,6 +1,6 @@
 /** Finds changes of a merge that the user must agree to: protected names, and links that lead to them. */
 import { dirname, join, resolve } from "node:path";
-import { fold } from "../permissions/fold.ts";
+import { caseFold } from "../permissions/fold.ts";
 import { linkedPaths } from "../permissions/linked-paths.ts";
 import {
   type ProtectedPaths,
@@ -69,9 +69,9 @@ const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPaths => ({
 
 /** Throws for hand-made trees whose paths leave the work tree, or lead through a file or link of the same tree. */
 export function refuseMalformed(changes: readonly TreeChange[]): void {
-  const files = new Set(changes.filter(({ after }) => after.mode !== MISSING).map(({ path }) => fold(path)));
+  const files = new Set(changes.filter(({ after }) => after.mode !== MISSING).map(({ path }) => caseFold(path)));
   const isMalformed = ({ path, after }: TreeChange): boolean => {
-    const names = fold(path).split("/");
+    const names = caseFold(path).split("/");
     if (names.some((name) => name === "" || name === "." || name === "..")) return true;
     return after.mode !== MISSING && names.some((_, index) => index > 0 && files.has(names.slice(0, index).join("/")));
   };

@@ -67,7 +67,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/permissions/decide-shell.ts",
       "  return (\n    refusal(shell) ??",
-      "  return (\n    (policy.mode.allTools ? allowance(shell) : undefined) ??\n    refusal(shell) ??",
+      "  return (\n    (policy.allowances.allTools ? allowance(shell) : undefined) ??\n    refusal(shell) ??",
     ),
   },
   {
@@ -98,8 +98,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "C09",
     changes: change(
       "src/permissions/protected-paths.ts",
-      "  const folded = fold(path);\n",
-      "  const folded = fold(path);\n  if (folded !== protectedPaths.stateRoot) return undefined;\n",
+      "  const folded = caseFold(path);\n",
+      "  const folded = caseFold(path);\n  if (folded !== protectedPaths.stateRoot) return undefined;\n",
     ),
   },
   {
@@ -253,7 +253,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/permissions/decide.ts",
       '    case "sandbox-off":\n      return { decision: "ask"',
-      '    case "sandbox-off":\n      if (mode.allTools) return allow("mode", "every tool is allowed");\n      return { decision: "ask"',
+      '    case "sandbox-off":\n      if (allowances.allTools) return allow("mode", "every tool is allowed");\n      return { decision: "ask"',
     ),
   },
   {

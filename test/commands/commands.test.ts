@@ -49,7 +49,7 @@ describe("prompts of commands", () => {
       kind: "prompt",
       prompt: expect.stringContaining(reportPath),
       displayPrompt: "Research: How do leases expire? (ünïcode & all)",
-      toolLimits: { available: ["task", "create", "view"], refuses: expect.any(Function) },
+      toolLimits: { available: ["task", "create", "view"], reasonToRefuse: expect.any(Function) },
       gate: { kind: "research", reportPath },
     });
     const prompt = await promptOf("/research x");

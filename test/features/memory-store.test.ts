@@ -336,12 +336,12 @@ describe("permission", () => {
       const shown = person(session, { kind: "approved-for-session", approval: { kind: "memory" } });
       await session.sendAndWait({ prompt: "go" });
       expect(shown).toHaveLength(1);
-      expect(session.permissions.grants.session).toEqual([{ kind: "memory" }]);
+      expect(session.permissions.grants.sessionApprovals).toEqual([{ kind: "memory" }]);
       expect(facts(home, folder).map(({ fact, status }) => [fact, status])).toEqual([
         [input.fact, "accepted"],
         ["Lint with npm run check.", "proposed"],
       ]);
-      expect((await reopen()).permissions.grants.location).toEqual([]);
+      expect((await reopen()).permissions.grants.locationApprovals).toEqual([]);
     });
   });
 
@@ -351,7 +351,7 @@ describe("permission", () => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });
       await session.sendAndWait({ prompt: "go" });
       const again = await reopen();
-      expect(again.permissions.grants.location).toEqual([{ kind: "memory" }]);
+      expect(again.permissions.grants.locationApprovals).toEqual([{ kind: "memory" }]);
       await again.sendAndWait({ prompt: "more" });
       expect(facts(home, folder).map(({ status }) => status)).toEqual(["accepted", "proposed"]);
     });

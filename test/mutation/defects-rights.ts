@@ -69,7 +69,7 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "deny-by-exact-spelling",
     file: "src/permissions/path-scope.ts",
-    find: "const real = fold(match.real);",
+    find: "const real = caseFold(match.real);",
     replace: "const real = match.real;",
     test: "test/permissions/path-rules.test.ts",
     title: "finds the files that patterns deny",
@@ -78,7 +78,7 @@ export const rightsDefects: readonly Defect[] = [
   {
     id: "deny-forgets-written-name",
     file: "src/permissions/path-scope.ts",
-    find: " || hasSegments(fold(match.written), name);",
+    find: " || hasSegments(caseFold(match.written), name);",
     replace: ";",
     test: "test/permissions/decide.test.ts",
     title: "denies a link by the name it has, wherever it leads",

@@ -21,16 +21,21 @@ function decideBelow(
 describe("the ceiling of a session", () => {
   const make = { rules: rules("allow", "shell(make:*)") };
   const cases: [string, PolicyParts, PolicyParts, string][] = [
-    ["allows what both allow", make, { mode: yolo }, "allow mode"],
-    ["asks about what the parent asks about", {}, { mode: yolo }, "ask default"],
+    ["allows what both allow", make, { allowances: yolo }, "allow mode"],
+    ["asks about what the parent asks about", {}, { allowances: yolo }, "ask default"],
     [
       "denies what the parent denies",
-      { rules: rules("deny", "shell(make all)"), mode: yolo },
-      { mode: yolo },
+      { rules: rules("deny", "shell(make all)"), allowances: yolo },
+      { allowances: yolo },
       "deny rule",
     ],
-    ["allows nothing that the session itself denies", { mode: yolo }, { rules: rules("deny", "shell") }, "deny rule"],
-    ["allows nothing that the session itself asks about", { mode: yolo }, {}, "ask default"],
+    [
+      "allows nothing that the session itself denies",
+      { allowances: yolo },
+      { rules: rules("deny", "shell") },
+      "deny rule",
+    ],
+    ["allows nothing that the session itself asks about", { allowances: yolo }, {}, "ask default"],
     [
       "counts an answer that a person gave in the session",
       {},
@@ -52,14 +57,14 @@ describe("the ceiling of a session", () => {
     const write = (path: string) => ({
       ...{ access: { kind: "write" as const, path, diff: "", intention: "" }, toolName: "edit", cwd: "/srv/child" },
     });
-    const parent = { rules: rules("deny", "write(/srv/project/secret)"), mode: yolo };
-    expect(decideBelow(parent, { mode: yolo }, write("/srv/child/secret"))).toBe("deny rule");
-    expect(decideBelow(parent, { mode: yolo }, write("/srv/child/other"))).toBe("allow mode");
+    const parent = { rules: rules("deny", "write(/srv/project/secret)"), allowances: yolo };
+    expect(decideBelow(parent, { allowances: yolo }, write("/srv/child/secret"))).toBe("deny rule");
+    expect(decideBelow(parent, { allowances: yolo }, write("/srv/child/other"))).toBe("allow mode");
   });
 
   it("narrows flags, through more than one session", () => {
     const above = ceilingOf(policy({ rules: rules("deny", "read(.npmrc)") }), []);
-    const ceiling = { ...ceilingOf(policy({ mode: yolo }), []), folders: ["/srv/shared"], above };
+    const ceiling = { ...ceilingOf(policy({ allowances: yolo }), []), folders: ["/srv/shared"], above };
     const own = { allTools: true, allUrls: true, allPaths: true, paths: "all" as const, denyTools: ["url"] };
     expect(flagsWithin(own, ceiling)).toEqual({
       ...{ allTools: false, allUrls: false, allPaths: false, askReads: false },

@@ -26,11 +26,11 @@ describe("the order of a decision", () => {
   const allow = rules("allow", "shell(make:*)");
   const cases: [string, PolicyParts, string][] = [
     ["nothing said", {}, "ask default"],
-    ["mode", { mode: yolo }, "allow mode"],
-    ["location", { location: [commands("make")], mode: yolo }, "allow location"],
+    ["mode", { allowances: yolo }, "allow mode"],
+    ["location", { location: [commands("make")], allowances: yolo }, "allow location"],
     ["session before location", { session: [commands("make")], location: [commands("make")] }, "allow session"],
     ["allow before session", { rules: allow, session: [commands("make")] }, "allow rule"],
-    ["ask before allow", { rules: [...allow, ...rules("ask", "shell(make)")], mode: yolo }, "ask rule"],
+    ["ask before allow", { rules: [...allow, ...rules("ask", "shell(make)")], allowances: yolo }, "ask rule"],
     ["deny before ask", { rules: [...rules("ask", "shell"), ...rules("deny", "shell(make all)")] }, "deny rule"],
     [
       "deny before a more specific allow",
@@ -39,7 +39,7 @@ describe("the order of a decision", () => {
     ],
     [
       "deny before everything",
-      { rules: rules("deny", "shell(make:*)"), session: [commands("make")], mode: yolo },
+      { rules: rules("deny", "shell(make:*)"), session: [commands("make")], allowances: yolo },
       "deny rule",
     ],
   ];
@@ -55,7 +55,9 @@ describe("the order of a decision", () => {
   ];
   it.each(accesses)("puts deny before ask and ask before allow for %s", (_, access, wide, narrow) => {
     const decided = (...ruled: [RuleEffect, string][]): string =>
-      verdict(decideAccess(access, { rules: ruled.flatMap(([effect, text]) => rules(effect, text)), mode: yolo }));
+      verdict(
+        decideAccess(access, { rules: ruled.flatMap(([effect, text]) => rules(effect, text)), allowances: yolo }),
+      );
     expect(decided(["allow", narrow], ["deny", wide])).toBe("deny rule");
     expect(decided(["ask", narrow], ["deny", wide])).toBe("deny rule");
     expect(decided(["allow", narrow], ["ask", wide])).toBe("ask rule");
@@ -65,7 +67,7 @@ describe("the order of a decision", () => {
 
   it("asks before a command leaves the sandbox, whatever the mode allows", () => {
     const access = { kind: "sandbox-off", command: "make", intention: "" } as const;
-    expect(verdict(decideAccess(access, { mode: yolo }))).toBe("ask policy");
+    expect(verdict(decideAccess(access, { allowances: yolo }))).toBe("ask policy");
     expect(verdict(decideAccess(access, { rules: rules("allow", "sandbox-off") }))).toBe("allow rule");
   });
 
@@ -73,7 +75,7 @@ describe("the order of a decision", () => {
     const parts = {
       rules: rules("allow", "write", "write(.git/config)"),
       session: [{ kind: "write" as const }],
-      mode: yolo,
+      allowances: yolo,
     };
     expect(verdict(decideAccess(write("/srv/project/.git/config"), parts))).toBe("deny policy");
   });
@@ -83,8 +85,8 @@ describe("the order of a decision", () => {
       ({ kind: "extension-env-access", extensionName: "e", environmentVariables }) as const;
     const able = (...capabilities: string[]) =>
       ({ kind: "extension-permission-access", extensionName: "e", capabilities }) as const;
-    expect(verdict(decideAccess(secrets("A_KEY"), { mode: yolo }))).toBe("ask policy");
-    expect(verdict(decideAccess(able("run x without asking"), { mode: yolo }))).toBe("allow mode");
+    expect(verdict(decideAccess(secrets("A_KEY"), { allowances: yolo }))).toBe("ask policy");
+    expect(verdict(decideAccess(able("run x without asking"), { allowances: yolo }))).toBe("allow mode");
     const session = [secrets("A_KEY"), able("run x without asking")].map((one) => structuredClone(one) as Approval);
     expect(verdict(decideAccess(secrets("A_KEY"), { session }))).toBe("allow session");
     expect(verdict(decideAccess(secrets("A_KEY", "B_KEY"), { session }))).toBe("ask policy");
@@ -94,7 +96,7 @@ describe("the order of a decision", () => {
 
   it("gives the rule, its source and a reason", () => {
     const [rule] = rules("deny", "shell(rm *)");
-    expect(decideCommand("rm -rf x", { rules: rule ? [rule] : [], mode: yolo })).toEqual({
+    expect(decideCommand("rm -rf x", { rules: rule ? [rule] : [], allowances: yolo })).toEqual({
       decision: "deny",
       by: "rule",
       rule,
@@ -163,11 +165,11 @@ describe("shell rules", () => {
     ["write", "echo x > a", "deny rule"],
   ];
   it.each(refused)("denying %s, with everything else allowed, on %s", (rule, command, expected) => {
-    expect(verdict(decideCommand(command, { rules: rules("deny", rule), mode: yolo }))).toBe(expected);
+    expect(verdict(decideCommand(command, { rules: rules("deny", rule), allowances: yolo }))).toBe(expected);
   });
 
   it("lets read-only commands through when reads are approved, and nothing that only looks like one", () => {
-    const parts: PolicyParts = { mode: { allReads: true } };
+    const parts: PolicyParts = { allowances: { allReads: true } };
     const ask = [
       "git log --output=x",
       "find . -delete",
@@ -208,7 +210,9 @@ describe("paths", () => {
     ...[".v\u017fcode/tasks.json", ".git\u00ad/config", ".\ufe0fmcp.json", "git~1/config", "sub\\.git\\config"],
   ];
   it.each(protectedPaths)("refuses to write %s, even with everything allowed and when it is missing", (path) => {
-    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
+    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe(
+      "deny policy",
+    );
   });
 
   it("refuses what a link of a protected name leads to, by the name that was written", () => {
@@ -216,7 +220,7 @@ describe("paths", () => {
       ...write("/srv/project/other/tasks.json"),
       written: "/srv/project/sub/.vscode/tasks.json",
     };
-    expect(verdict(decideAccess(access, { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
+    expect(verdict(decideAccess(access, { rules: rules("allow", "write"), allowances: yolo }))).toBe("deny policy");
   });
 
   it.each([".github/agents/a.md", ".claude/agents/a.md", ".claude/skills/x/run.sh", ".github/copilot-instructions.md"])(
@@ -243,18 +247,18 @@ describe("paths", () => {
   });
 
   it.each([".gitattributes", ".github/workflows/ci.yml", ".gitlab-ci.yml"])("asks a person about %s", (path) => {
-    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("ask policy");
+    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe("ask policy");
   });
 
   it("lets a session write its own files below the state root", () => {
-    const parts: PolicyParts = { rules: rules("allow", "write"), mode: yolo };
+    const parts: PolicyParts = { rules: rules("allow", "write"), allowances: yolo };
     expect(verdict(decideAccess(write("/srv/state/session-state/1/files/plan.md"), parts))).toBe("allow rule");
   });
 
   it("reads inside the roots by default, and asks outside of them", () => {
     expect(verdict(decideAccess(read("src/a.ts")))).toBe("allow default");
     expect(verdict(decideAccess(read("/srv/project-evil/a.ts")))).toBe("ask policy");
-    expect(verdict(decideAccess(read("src/a.ts"), { mode: { askReads: true } }))).toBe("ask default");
+    expect(verdict(decideAccess(read("src/a.ts"), { allowances: { askReads: true } }))).toBe("ask default");
   });
 
   it("matches a rule's path whole or by its last parts", () => {
@@ -321,15 +325,20 @@ describe("addresses and foreign tools", () => {
       "deny rule",
       "deny rule",
     ]);
-    expect(verdict(decideAccess(url("https://x.com"), { mode: { allTools: true } }, "web_fetch"))).toBe("ask default");
-    expect(verdict(decideAccess(url("https://x.com"), { mode: yolo }, "web_fetch"))).toBe("allow mode");
+    expect(verdict(decideAccess(url("https://x.com"), { allowances: { allTools: true } }, "web_fetch"))).toBe(
+      "ask default",
+    );
+    expect(verdict(decideAccess(url("https://x.com"), { allowances: yolo }, "web_fetch"))).toBe("allow mode");
   });
 
   it("decides MCP tools by server and tool, never by what the server says of itself", () => {
     expect(verdict(decideAccess(mcp("search"), {}, "github-search"))).toBe("ask default");
     expect(verdict(decideAccess(mcp("search"), { rules: rules("allow", "github(search)") }))).toBe("allow rule");
     expect(verdict(decideAccess(mcp("delete"), { rules: rules("allow", "github(search)") }))).toBe("ask default");
-    const parts: PolicyParts = { rules: [...rules("allow", "github"), ...rules("deny", "github(delete)")], mode: yolo };
+    const parts: PolicyParts = {
+      rules: [...rules("allow", "github"), ...rules("deny", "github(delete)")],
+      allowances: yolo,
+    };
     expect(verdict(decideAccess(mcp("delete"), parts))).toBe("deny rule");
     expect(verdict(decideAccess(mcp("x"), { session: [{ kind: "mcp", serverName: "github", toolName: null }] }))).toBe(
       "allow session",

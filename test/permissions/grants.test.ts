@@ -20,7 +20,7 @@ it("stored answers keep the file's format, and unknown fields stay untouched", a
   await using folder = await tempFolder({ "permissions-config.json": JSON.stringify(foreign) });
   const file = folder.at("permissions-config.json");
   const grants = openGrants({ disk: nodeDisk, file, location: "/repo" });
-  expect({ location: grants.location, directories: grants.allowedDirectories }).toEqual({
+  expect({ location: grants.locationApprovals, directories: grants.allowedDirectories }).toEqual({
     location: [],
     directories: ["/data"],
   });
@@ -45,7 +45,7 @@ it("stored answers keep the file's format, and unknown fields stay untouched", a
       },
     },
   });
-  expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).location).toEqual(grants.location);
+  expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).locationApprovals).toEqual(grants.locationApprovals);
 });
 
 it("stored answers of another process are kept", async () => {
@@ -55,7 +55,7 @@ it("stored answers of another process are kept", async () => {
   const [one, other] = [open(), open()];
   await one.approveForLocation({ kind: "write" });
   await other.approveForLocation({ kind: "memory" });
-  expect(open().location).toEqual([{ kind: "write" }, { kind: "memory" }]);
+  expect(open().locationApprovals).toEqual([{ kind: "write" }, { kind: "memory" }]);
 });
 
 it("a broken file of answers is reported and left alone", async () => {
@@ -72,9 +72,9 @@ it("answers for the session can be forgotten, and are never stored on disk", asy
   const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
   grants.approveForSession(gitStatus);
   grants.approveForSession(gitStatus);
-  expect(grants.session).toEqual([gitStatus]);
+  expect(grants.sessionApprovals).toEqual([gitStatus]);
   grants.resetSession();
-  expect(grants.session).toEqual([]);
+  expect(grants.sessionApprovals).toEqual([]);
   expect(await folder.tree()).toEqual({});
 });
 

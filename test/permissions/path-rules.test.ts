@@ -90,7 +90,7 @@ describe("paths that need the user's consent", () => {
     decide({ ...policy(parts), consented: parts.consented ?? [] }, { access, toolName: "edit", cwd: "/srv/project" });
 
   it("need permission, and the denial names the flag that allows them", () => {
-    const parts = { rules: rules("allow", "write"), mode: yolo };
+    const parts = { rules: rules("allow", "write"), allowances: yolo };
     const question: PermissionQuestion = { access: workflow, toolName: "edit", cwd: "/srv/project" };
     const decision = decided(parts);
     expect(verdict(decision)).toBe("ask policy");

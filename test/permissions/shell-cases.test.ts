@@ -8,9 +8,10 @@ import { baseline, decideCommand, parser, policy, rules, shellQuestion, verdict,
 /** With the baseline rules, and with the same denials under allow-all. */
 function both(command: string): string[] {
   const denials = baseline.filter((rule) => rule.effect === "deny");
-  return [decideCommand(command, { rules: baseline }), decideCommand(command, { rules: denials, mode: yolo })].map(
-    (decision) => decision.decision,
-  );
+  return [
+    decideCommand(command, { rules: baseline }),
+    decideCommand(command, { rules: denials, allowances: yolo }),
+  ].map((decision) => decision.decision);
 }
 
 describe("a rule that names a command", () => {
@@ -178,7 +179,7 @@ describe("B: shell permission", () => {
   });
 
   it("B16: applies a denial under allow-all", () => {
-    expect(verdict(decideCommand("rm -rf x", { rules: baseline, mode: yolo }))).toBe("deny rule");
+    expect(verdict(decideCommand("rm -rf x", { rules: baseline, allowances: yolo }))).toBe("deny rule");
   });
 
   it("B22: denies a command far to the right, and the request shows all of it", () => {
@@ -264,7 +265,7 @@ describe("limits of the analysis", () => {
     ["too deep", '"$('.repeat(10_000)],
   ])("deny a command that cannot be analysed under allow-all, in time: %s", (_, command) => {
     const spent = processorTime();
-    expect(verdict(decideCommand(command, { mode: yolo }))).toBe("deny policy");
+    expect(verdict(decideCommand(command, { allowances: yolo }))).toBe("deny policy");
     expect(spent()).toBeLessThan(1500);
   });
 

@@ -25,9 +25,9 @@ const SEED = Number(process.env.TROUPE_SEED ?? 20260401);
 
 const denied = rules("deny", "shell(curl *)", "shell(rm)", "shell(wget:*)", "shell(git push)");
 const policies: Record<string, PolicyParts> = {
-  "everything but": { rules: denied, mode: yolo },
-  "the shell but": { rules: [...denied, ...rules("allow", "shell", "write")], mode: { allPaths: true } },
-  baseline: { rules: [...baseline, ...denied], mode: { allPaths: true } },
+  "everything but": { rules: denied, allowances: yolo },
+  "the shell but": { rules: [...denied, ...rules("allow", "shell", "write")], allowances: { allPaths: true } },
+  baseline: { rules: [...baseline, ...denied], allowances: { allPaths: true } },
   "wrappers allowed": {
     rules: [
       ...denied,
@@ -41,7 +41,7 @@ const policies: Record<string, PolicyParts> = {
         ...["echo", "true", "foo", "cat", "ls", "git", "grep", "make"].map((name) => `shell(${name}:*)`),
       ),
     ],
-    mode: { allPaths: true },
+    allowances: { allPaths: true },
   },
 };
 

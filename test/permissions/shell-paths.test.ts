@@ -73,7 +73,7 @@ describe("protected files, by the text of a command", () => {
     "cd sub && cd .. && echo y > .git/config",
     "cd empty; echo y > ../.git/config",
   ])("are never written by a redirection: %s", (command) => {
-    for (const parts of [narrow(), { root, mode: yolo }]) {
+    for (const parts of [narrow(), { root, allowances: yolo }]) {
       expect(verdict(decideCommand(command, parts))).toBe("deny policy");
     }
   });
@@ -91,7 +91,8 @@ describe("protected files, by the text of a command", () => {
     "cd l && touch pre-commit",
     "echo y > missing/../x",
   ])("need permission when a program receives their name: %s", (command) => {
-    for (const parts of [narrow(), { root, mode: yolo }]) expect(decideCommand(command, parts).decision).toBe("ask");
+    for (const parts of [narrow(), { root, allowances: yolo }])
+      expect(decideCommand(command, parts).decision).toBe("ask");
   });
 });
 

@@ -2,7 +2,7 @@
 
 import type { Approval } from "../../src/permissions/approvals.ts";
 import { decide } from "../../src/permissions/decide.ts";
-import type { Decision, Mode, PermissionQuestion, Policy } from "../../src/permissions/policy.ts";
+import type { Allowances, Decision, PermissionQuestion, Policy } from "../../src/permissions/policy.ts";
 import { exists, isUnsettled, realPathOf } from "../../src/permissions/resolve-path.ts";
 import { parseRule, type Rule, type RuleEffect, type RuleNames } from "../../src/permissions/rules.ts";
 import { analyseShell, loadShellParser } from "../../src/permissions/shell/analyse.ts";
@@ -30,7 +30,7 @@ export interface PolicyParts {
   rules?: readonly Rule[];
   session?: readonly Approval[];
   location?: readonly Approval[];
-  mode?: Partial<Mode>;
+  allowances?: Partial<Allowances>;
   root?: string;
 }
 
@@ -40,9 +40,16 @@ export function policy(parts: PolicyParts = {}): Policy {
   const root = parts.root ?? ROOT;
   return {
     rules: parts.rules ?? [],
-    session: parts.session ?? [],
-    location: parts.location ?? [],
-    mode: { allTools: false, allPaths: false, allUrls: false, allReads: false, askReads: false, ...parts.mode },
+    sessionApprovals: parts.session ?? [],
+    locationApprovals: parts.location ?? [],
+    allowances: {
+      allTools: false,
+      allPaths: false,
+      allUrls: false,
+      allReads: false,
+      askReads: false,
+      ...parts.allowances,
+    },
     roots: [root],
     protectedPaths: {
       stateRoot: "/srv/state",
@@ -56,7 +63,7 @@ export function policy(parts: PolicyParts = {}): Policy {
   };
 }
 
-export const yolo: Partial<Mode> = { allTools: true, allPaths: true, allUrls: true };
+export const yolo: Partial<Allowances> = { allTools: true, allPaths: true, allUrls: true };
 
 export function shellQuestion(command: string, cwd = ROOT): PermissionQuestion {
   const access: Access = { kind: "shell", command, cwd, intention: "" };

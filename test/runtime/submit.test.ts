@@ -115,7 +115,7 @@ describe("commands", () => {
       const plan = join(session.workspace.services?.filesFolder ?? "", "plan.md");
       await submit(session, "go");
       expect(
-        session.permissions.refuses?.({
+        session.permissions.reasonToRefuse?.({
           access: { kind: "write", path: plan, diff: "", intention: "" },
           toolName: "create",
           cwd: "/",

@@ -129,7 +129,7 @@ describe("the rights of agents", () => {
       {
         cwd: folder.path,
         tools: [create],
-        refuses: ({ access }) => (access.kind === "write" ? "planning" : undefined),
+        reasonToRefuse: ({ access }) => (access.kind === "write" ? "planning" : undefined),
         ports: { files: rememberedFiles({ keep: async () => undefined }) },
       },
     );

@@ -30,7 +30,7 @@ function counted(names: readonly string[] = ["one"]) {
       alive.add(pid);
       const ended = deferred<string>();
       return {
-        ...{ pid, input: new PassThrough(), output: new PassThrough().resume(), ended: ended.promise },
+        ...{ pid, fromExtension: new PassThrough(), toExtension: new PassThrough().resume(), ended: ended.promise },
         lastWords: () => "",
         async stop() {
           await stops();
@@ -42,7 +42,7 @@ function counted(names: readonly string[] = ["one"]) {
   };
   const host = new ExtensionHost({
     port: () => port,
-    accept({ input, output }) {
+    accept({ fromExtension: input, toExtension: output }) {
       const connection = new ClientConnection({
         ...{ id: "c1", input, output },
         handle: async () => undefined,

@@ -93,7 +93,7 @@ describe("plan mode", () => {
   const everything = policy({
     rules: rules("allow", "shell", "write", "github", "github(named)"),
     session: [{ kind: "write" }],
-    mode: yolo,
+    allowances: yolo,
   });
   const plan = planPolicy(everything, "/srv/project/plan.md");
   const ask = (access: Access): PermissionQuestion => ({ access, toolName: "edit", cwd: "/srv/project" });
@@ -127,7 +127,7 @@ describe("plan mode", () => {
       "",
     ].map((command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)]),
   ])("refuses %s although everything is allowed", (_, question) => {
-    expect(plan.refuses(question)).toMatch(/^plan mode is on/);
+    expect(plan.reasonToRefuse(question)).toMatch(/^plan mode is on/);
   });
 
   it.each([
@@ -142,7 +142,7 @@ describe("plan mode", () => {
       (command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)],
     ),
   ])("leaves %s to the rules", (_, question) => {
-    expect(plan.refuses(question)).toBeUndefined();
+    expect(plan.reasonToRefuse(question)).toBeUndefined();
   });
 
   it("lets the plan be written without a question, unless a rule denies it", () => {
@@ -156,8 +156,8 @@ describe("plan mode", () => {
   it("does not accept a link in the place of the plan", async () => {
     await using folder = await tempFolder({ "victim.ts": "", "files/notes.md": "" });
     await symlink(folder.at("victim.ts"), folder.at("files/plan.md"));
-    const { refuses } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));
+    const { reasonToRefuse } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));
     const question = { access: write(folder.at("files/plan.md")), toolName: "create", cwd: folder.path };
-    expect(refuses(question)).toMatch(/is not the plan/);
+    expect(reasonToRefuse(question)).toMatch(/is not the plan/);
   });
 });

@@ -131,7 +131,9 @@ describe("create", () => {
   });
 
   it("asks the policy about the real path, also when a link leads there", async () => {
-    const space = fileWorkspace({ refuses: (path) => (path.includes("/.git/") ? "it is git's own." : undefined) });
+    const space = fileWorkspace({
+      reasonToRefuse: (path) => (path.includes("/.git/") ? "it is git's own." : undefined),
+    });
     mkdirSync(join(space.root, ".git/hooks"), { recursive: true });
     symlinkSync(".git/hooks", join(space.root, "h"));
     for (const path of [".git/hooks/pre-commit", "h/pre-commit"]) {
@@ -141,7 +143,9 @@ describe("create", () => {
   });
 
   it("asks for permission where nothing may be written, without opening the file, and refuses despite permission", async () => {
-    const space = fileWorkspace({ refuses: (path) => (path.includes("/.git/") ? "it is git's own." : undefined) });
+    const space = fileWorkspace({
+      reasonToRefuse: (path) => (path.includes("/.git/") ? "it is git's own." : undefined),
+    });
     mkdirSync(join(space.root, ".git"), { recursive: true });
     writeFileSync(join(space.root, ".git/config"), "[core]");
     const bound = create.bind({ path: ".git/config", file_text: "x" });

@@ -23,14 +23,19 @@ export interface FileWorkspace extends Workspace {
 }
 
 export function fileWorkspace(
-  options: { ledger?: FileLedger; refuses?: (path: string) => string | undefined } = {},
+  options: { ledger?: FileLedger; reasonToRefuse?: (path: string) => string | undefined } = {},
 ): FileWorkspace {
   const space = workspace();
   const kept: FileChange[] = [];
   const ledger: FileLedger = options.ledger ?? fileLedger();
   const contextOf = (agent: string) => {
     const keep = async (changes: readonly FileChange[]): Promise<void> => void kept.push(...changes);
-    const files = rememberedFiles({ agent, ledger, keep, ...(options.refuses && { refuses: options.refuses }) });
+    const files = rememberedFiles({
+      agent,
+      ledger,
+      keep,
+      ...(options.reasonToRefuse && { reasonToRefuse: options.reasonToRefuse }),
+    });
     return { ...contextFor(space.root), files };
   };
   const context = contextOf("main");

@@ -15,21 +15,21 @@ export async function withApprovedServers(
   const { mcpServers, ...rest } = agent;
   const approved: [string, unknown][] = [];
   for (const [name, entry] of Object.entries(mcpServers).slice(0, MAX_SERVERS)) {
-    const verdict = await verdictOn(agent, { name, entry, check });
-    if (verdict.ok) approved.push([name, entry]);
-    else note(verdict.notice);
+    const checked = await checkServer(agent, { name, entry, check });
+    if (checked.ok) approved.push([name, entry]);
+    else note(checked.notice);
   }
   return approved.length === 0 ? rest : { ...rest, mcpServers: Object.fromEntries(approved) };
 }
 
-type Verdict = { readonly ok: true } | { readonly ok: false; readonly notice: Parameters<NoteAgent>[0] };
+type ServerCheck = { readonly ok: true } | { readonly ok: false; readonly notice: Parameters<NoteAgent>[0] };
 
-async function verdictOn(
+async function checkServer(
   agent: AgentDefinition,
   { name, entry, check }: { name: string; entry: unknown; check: TrustCheck | undefined },
-): Promise<Verdict> {
+): Promise<ServerCheck> {
   const path = agent.path ?? `${agent.source}/${agent.name}`;
-  const refused = (kind: "untrusted" | "changed" | "field", why: string): Verdict => ({
+  const refused = (kind: "untrusted" | "changed" | "field", why: string): ServerCheck => ({
     ok: false,
     notice: { kind, path, message: `The agent ${agent.name} cannot use its MCP server ${name}: ${why}` },
   });

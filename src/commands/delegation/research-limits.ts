@@ -6,7 +6,7 @@ export const RESEARCH_AGENT = "research";
 export function researchLimits(reportPath: string): ToolLimits {
   return {
     available: ["task", "create", "view"],
-    refuses(call) {
+    reasonToRefuse(call) {
       switch (call.toolName) {
         case "task":
           return taskRefusal(call);

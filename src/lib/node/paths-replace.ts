@@ -48,7 +48,7 @@ export async function refuseIfChanged(
   leaf: string,
   { stat, asked }: { stat: fs.Stats | undefined; asked: string },
 ): Promise<void> {
-  const now = await found(folder.child(leaf));
+  const now = await statIfExists(folder.child(leaf));
   const same = stat === undefined ? now === undefined : now !== undefined && sameVersion(now, stat);
   if (!same || !(await folder.inPlace())) throw changedMeanwhile(asked);
 }
@@ -105,7 +105,7 @@ function sameVersion(one: fs.Stats, other: fs.Stats): boolean {
   return sameObject(one, other) && one.size === other.size && one.mtimeMs === other.mtimeMs;
 }
 
-export async function found(path: string): Promise<fs.Stats | undefined> {
+export async function statIfExists(path: string): Promise<fs.Stats | undefined> {
   return await fs.promises.lstat(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;

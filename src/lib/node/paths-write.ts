@@ -19,12 +19,12 @@ import {
   type PathScope,
   refuseUnlessAllowed,
 } from "./paths.ts";
-import { codeOf, found, readWhole, refuseIfChanged, replace, writeFailure } from "./paths-replace.ts";
+import { codeOf, readWhole, refuseIfChanged, replace, statIfExists, writeFailure } from "./paths-replace.ts";
 
 export interface WriteScope extends PathScope {
   readonly disk?: Disk;
   /** Returns why nothing may be written at this real path, regardless of the roots; undefined if it may. */
-  readonly refuses?: (realPath: string) => string | undefined;
+  readonly reasonToRefuse?: (realPath: string) => string | undefined;
 }
 
 /** A name in an open folder, where a file exists or could be created. The caller closes it. */
@@ -85,9 +85,9 @@ export async function openAsIs(path: string, scope: WriteScope, asked = path): P
     try {
       const realPath = join(folder.realPath, ...missing, basename(target));
       refuseUnlessAllowed(realPath, asked, scope);
-      const reason = scope.refuses?.(realPath);
+      const reason = scope.reasonToRefuse?.(realPath);
       if (reason !== undefined) throw new PathError("outside", asked, `Path ${asked} cannot be written: ${reason}`);
-      const stat = missing.length > 0 ? undefined : await found(folder.child(basename(target)));
+      const stat = missing.length > 0 ? undefined : await statIfExists(folder.child(basename(target)));
       return writeTarget({ asked, realPath, folder, missing, stat, disk: scope.disk ?? nodeDisk, open });
     } catch (error) {
       await folder.close();
@@ -126,7 +126,7 @@ async function nearestFolder(
     }
     const [next] = missing;
     // An existing name that could not be opened is a dangling link: a write through it would land elsewhere.
-    const blocking = next === undefined ? undefined : await found(folder.child(next));
+    const blocking = next === undefined ? undefined : await statIfExists(folder.child(next));
     if (blocking === undefined) return { folder, missing };
     await folder.close();
     if (blocking.isSymbolicLink()) throw dangling(asked, join(folder.realPath, next ?? ""));
@@ -149,7 +149,7 @@ function writeTarget(parts: WriteTargetParts): WriteTarget {
   const leaf = basename(realPath);
   let folder = parts.folder;
   let unmade = [...missing];
-  const explained = <T>(work: Promise<T>): Promise<T> =>
+  const withWriteError = <T>(work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {
       throw writeFailure(error, asked);
     });
@@ -167,11 +167,13 @@ function writeTarget(parts: WriteTargetParts): WriteTarget {
     realPath,
     stat,
     missingFolders: missing.map((_, index) => join(parts.folder.realPath, ...missing.slice(0, index + 1))),
-    read: (maxBytes) => explained(readWhole(folder.child(leaf), { stat, maxBytes, asked })),
+    read: (maxBytes) => withWriteError(readWhole(folder.child(leaf), { stat, maxBytes, asked })),
     write: (content, { mode } = {}) =>
-      explained(prepare().then(() => replace({ content, mode: mode ?? stat?.mode, stat, folder, leaf, disk, asked }))),
+      withWriteError(
+        prepare().then(() => replace({ content, mode: mode ?? stat?.mode, stat, folder, leaf, disk, asked })),
+      ),
     async remove() {
-      await explained(
+      await withWriteError(
         prepare().then(() =>
           stat?.isDirectory() ? fs.promises.rmdir(folder.child(leaf)) : disk.unlink(folder.child(leaf)),
         ),
@@ -179,12 +181,13 @@ function writeTarget(parts: WriteTargetParts): WriteTarget {
       await disk.syncDirectory(folder.child("."));
     },
     async makeFolder(mode) {
-      await explained(prepare());
-      if (!stat?.isDirectory()) await explained(fs.promises.mkdir(folder.child(leaf), { mode }).then(() => undefined));
+      await withWriteError(prepare());
+      if (!stat?.isDirectory())
+        await withWriteError(fs.promises.mkdir(folder.child(leaf), { mode }).then(() => undefined));
       await fs.promises.chmod(folder.child(leaf), mode & 0o7777);
       await disk.syncDirectory(folder.child("."));
     },
-    makeLink: (target) => explained(prepare().then(() => fs.promises.symlink(target, folder.child(leaf)))),
+    makeLink: (target) => withWriteError(prepare().then(() => fs.promises.symlink(target, folder.child(leaf)))),
     close: () => folder.close(),
   };
 }

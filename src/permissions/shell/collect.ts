@@ -1,6 +1,6 @@
 /** Walks a parsed command and collects what it would run, write and reach. */
 import type { AndOr, Assignment, Command, Pipeline, Redirection, Statement, SyntaxNode, Word } from "unbash";
-import { baseName, fold } from "../fold.ts";
+import { baseName, caseFold } from "../fold.ts";
 import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
 import { either, enteredBy, type Folders, START } from "./folders.ts";
 import { pathIn, urlsIn } from "./mentions.ts";
@@ -335,15 +335,15 @@ class Walk {
     if (/^\d+$/.test(target.value)) this.found.opaque.add("it redirects to a number");
     const write = node.operator.includes(">");
     this.found.redirections.push({ target: target.value, write, ...this.#where() });
-    if (write) this.#written.add(fold(baseName(target.value)));
+    if (write) this.#written.add(caseFold(baseName(target.value)));
   }
 
   /** Records paths, addresses and folders that a command names. */
   #mentions(words: readonly ShellWord[], name: string): void {
     const [program, ...args] = words;
     const ranFile = program?.value.includes("/") ? program : SHELL_FILES.has(name) ? args.find(isOperand) : undefined;
-    if (ranFile !== undefined) this.#ran.add(fold(baseName(ranFile.value)));
-    if (name === "tee") for (const word of args) this.#written.add(fold(baseName(word.value)));
+    if (ranFile !== undefined) this.#ran.add(caseFold(baseName(ranFile.value)));
+    if (name === "tee") for (const word of args) this.#written.add(caseFold(baseName(word.value)));
     if (program?.value.includes("/")) this.found.paths.add(program.value);
     for (const word of args) {
       for (const url of urlsIn(word.value, name)) this.found.urls.add(url);
@@ -363,7 +363,7 @@ class Walk {
   #strayText(text: string): void {
     // Shell code in a position where a shell may still evaluate it.
     if (/`|\$[([]|[<>]\(/.test(text)) this.found.hidden = true;
-    for (const token of text.split(/[^\p{L}\p{N}_.+-]+/u)) if (token !== "") this.found.strays.add(fold(token));
+    for (const token of text.split(/[^\p{L}\p{N}_.+-]+/u)) if (token !== "") this.found.strays.add(caseFold(token));
   }
 
   #unclear(reason: string): void {

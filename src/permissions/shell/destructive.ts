@@ -3,7 +3,7 @@
  * here, and plain commands with their targets in their words, are less than that.
  */
 import { isSink } from "../devices.ts";
-import { baseName, fold } from "../fold.ts";
+import { baseName, caseFold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
 /** `whole`: the path and everything below it. Otherwise only a file or a link of that name is in danger. */
@@ -59,7 +59,7 @@ export function destructiveUse(analysis: ShellAnalysis): DestructiveUse {
 
 function effectOf(command: ShellCommand): "anything" | readonly EndangeredPath[] {
   const [program = "", ...args] = command.words;
-  const name = fold(baseName(program));
+  const name = caseFold(baseName(program));
   // A transparent wrapper's inner command is in the list as well.
   if (command.readOnly || command.transparent) return [];
   // A program outside the system folders can have any name.

@@ -1,5 +1,5 @@
 /** Matches rules for shell commands against commands. */
-import { baseName, fold } from "../fold.ts";
+import { baseName, caseFold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
 export interface CommandPattern {
@@ -28,14 +28,14 @@ export function patternRefuses(pattern: CommandPattern, command: ShellCommand): 
   const { words } = pattern;
   if (words === undefined) return "yes";
   const [program = "", ...rest] = words;
-  if (fold(baseName(command.words[0] ?? "")) !== fold(baseName(program))) return "no";
+  if (caseFold(baseName(command.words[0] ?? "")) !== caseFold(baseName(program))) return "no";
   if (occursInOrder(rest, command.words.slice(1))) return "yes";
   return command.certain ? "no" : "maybe";
 }
 
 /** Returns true when the words of the rule are in positions from which an unknown program could run them. */
 export function patternStrays(pattern: CommandPattern, analysis: ShellAnalysis): boolean {
-  return pattern.words?.every((word) => analysis.strays.has(fold(baseName(word)))) ?? false;
+  return pattern.words?.every((word) => analysis.strays.has(caseFold(baseName(word)))) ?? false;
 }
 
 function startsWith(words: readonly string[], start: readonly string[]): boolean {
@@ -48,7 +48,7 @@ function occursInOrder(wanted: readonly string[], words: readonly string[]): boo
   const [first = "", ...rest] = wanted;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? "";
-    if (fold(word) === fold(first) && occursInOrder(rest, words.slice(index + 1))) return true;
+    if (caseFold(word) === caseFold(first) && occursInOrder(rest, words.slice(index + 1))) return true;
     const skippable = word.startsWith("-") || (words[index - 1]?.startsWith("-") ?? false);
     if (!skippable) return false;
   }

@@ -2,7 +2,7 @@
  * Programs that run their arguments as a command. Unwrapping is exact or reports that it is not. An unknown option
  * leaves open which word is the command; such a command is never allowed.
  */
-import { baseName, fold } from "../fold.ts";
+import { baseName, caseFold } from "../fold.ts";
 import type { ShellWord } from "./words.ts";
 
 export interface Unwrapped {
@@ -109,7 +109,7 @@ const FIND_COMMANDS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 /** Returns undefined when the program is not a wrapper. */
 export function unwrap(words: readonly ShellWord[]): Unwrapped | undefined {
-  const name = fold(baseName(words[0]?.value ?? ""));
+  const name = caseFold(baseName(words[0]?.value ?? ""));
   const args = words.slice(1);
   if (SHELLS.has(name)) return unwrapShell(args);
   if (name === "find") return unwrapFind(args);

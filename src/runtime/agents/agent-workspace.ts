@@ -48,7 +48,7 @@ export function agentWorkspaces(parts: WorkspaceParts): AgentWorkspaces {
       ...defined({ agent }),
       ledger: shared,
       keep: (changes) => parts.checkpoints.keep(changes),
-      refuses: (path) => (protectionOf(path, policy.protectedPaths) === "deny" ? "it is protected" : undefined),
+      reasonToRefuse: (path) => (protectionOf(path, policy.protectedPaths) === "deny" ? "it is protected" : undefined),
     });
   return {
     worktrees,

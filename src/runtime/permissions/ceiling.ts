@@ -12,10 +12,10 @@ type Limiting = NonNullable<Policy["ceiling"]>;
 
 /** `own`: folders that are part of every session, wherever it runs. */
 export function ceilingOf(policy: Limiting, own: readonly string[]): Ceiling {
-  const { rules, mode, roots, consented = [], ceiling } = policy;
+  const { rules, allowances, roots, consented = [], ceiling } = policy;
   return {
     rules: rules.map(({ text, effect }) => ({ text, effect })),
-    mode: { ...mode },
+    mode: { ...allowances },
     folders: roots.length === 0 ? "all" : roots.filter((root) => !isInside(root, own)),
     consented: [...consented],
     ...(ceiling && { above: ceilingOf(ceiling, own) }),
@@ -68,7 +68,7 @@ export function limitingPolicy(
   const { rules, mode, folders, consented, above } = ceiling;
   return {
     rules: rules.flatMap((rule) => parsed(rule, how.servers) ?? []),
-    mode,
+    allowances: mode,
     roots: folders === "all" ? [] : [...how.own, ...folders],
     consented,
     protectedPaths: base.protectedPaths,

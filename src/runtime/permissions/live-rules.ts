@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { Mode, Policy } from "../../permissions/policy.ts";
+import type { Allowances, Policy } from "../../permissions/policy.ts";
 import { realPathOf } from "../../permissions/resolve-path.ts";
 import type { Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -20,7 +20,7 @@ export class LiveRules {
   readonly policy: Policy;
   /** Folders the tools may access, the working directory first; empty means no limit. */
   readonly roots: string[];
-  readonly #mode: { -readonly [K in keyof Mode]: Mode[K] };
+  readonly #allowances: { -readonly [K in keyof Allowances]: Allowances[K] };
   readonly #mayAllowAll: boolean;
   readonly #servers: readonly string[];
   #added: readonly Rule[] = [];
@@ -29,13 +29,13 @@ export class LiveRules {
   constructor(base: Policy, options: { cwd: string; servers: readonly string[]; mayAllowAll: boolean }) {
     const added = (): readonly Rule[] => this.#added;
     this.roots = [...base.roots];
-    this.#mode = { ...base.mode };
+    this.#allowances = { ...base.allowances };
     this.#mayAllowAll = options.mayAllowAll;
     this.#servers = options.servers;
     this.#primary = options.cwd;
     this.policy = {
       ...base,
-      mode: this.#mode,
+      allowances: this.#allowances,
       roots: this.roots,
       get rules() {
         return [...base.rules, ...added()];
@@ -48,25 +48,25 @@ export class LiveRules {
   }
 
   get allowsAll(): boolean {
-    return this.#mode.allTools;
+    return this.#allowances.allTools;
   }
 
   /** Returns false if the user's settings rule it out. */
   setAllowAll(enabled: boolean): boolean {
     if (enabled && !this.#mayAllowAll) return false;
-    this.#mode.allTools = enabled;
+    this.#allowances.allTools = enabled;
     return true;
   }
 
   setReads(how: "asked" | "allowed"): void {
-    this.#mode.askReads = how === "asked";
-    this.#mode.allReads = how === "allowed";
+    this.#allowances.askReads = how === "asked";
+    this.#allowances.allReads = how === "allowed";
   }
 
   /** Returns false if the user's settings rule it out. */
   setAllUrls(enabled: boolean): boolean {
     if (enabled && !this.#mayAllowAll) return false;
-    this.#mode.allUrls = enabled;
+    this.#allowances.allUrls = enabled;
     return true;
   }
 

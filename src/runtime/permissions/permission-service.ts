@@ -15,8 +15,8 @@ export interface PermissionService {
   resetApprovals(): void;
   /** Returns the location that approvals belong to. */
   locate(folder: string): { locationKey: string; locationType: "repo" | "dir" };
-  /** Applies a location's stored approvals to this session; returns the resulting rules. */
-  applyLocation(folder: string): readonly WireRule[];
+  /** Returns the rules that result. */
+  copyLocationApprovalsToSession(folder: string): readonly WireRule[];
   approveInLocation(key: string, approval: unknown): Promise<void>;
   /**
    * Prepares an allow rule for addresses like the one in a request; calling the result applies it. `forGood` also adds
@@ -41,14 +41,14 @@ export function permissionService(
       const key = locationKey(folder);
       return { locationKey: key, locationType: existsSync(join(key, ".git")) ? "repo" : "dir" };
     },
-    applyLocation(folder) {
-      const approvals = grantsOf(locationKey(folder)).location;
+    copyLocationApprovalsToSession(folder) {
+      const approvals = grantsOf(locationKey(folder)).locationApprovals;
       for (const approval of approvals) grants.approveForSession(approval);
       return approvals.flatMap(rulesOf);
     },
     async approveInLocation(key, approval) {
       const parsed = Approval.safeParse(approval);
-      if (!parsed.success) throw new TroupeError("usage", "This is no approval that could be stored for a location.");
+      if (!parsed.success) throw new TroupeError("usage", "This approval cannot be stored for a location.");
       await grantsOf(key).approveForLocation(parsed.data);
     },
     allowUrl({ url, domain, forGood }) {
@@ -73,7 +73,7 @@ export function permissionService(
 /** Returns the narrowest pattern that covers the address: a host alone implies its protocol and port. */
 function patternFor(url: string, domain: string | undefined): string {
   const origin = urlOrigin(url);
-  if (origin === undefined) throw new TroupeError("usage", `${url} is no address.`);
+  if (origin === undefined) throw new TroupeError("usage", `${url} is not a valid URL.`);
   if (domain === undefined) return origin;
   const { protocol, port } = new URL(url);
   const written = [domain, `${protocol}//${domain}`, `${protocol}//${domain}:${port}`];

@@ -7,7 +7,7 @@ import type { SettingsRule } from "../../catalog/settings/settings.ts";
 import { readDenials } from "../../permissions/denied-files.ts";
 import { linkedPaths } from "../../permissions/linked-paths.ts";
 import { pathRuleMatches } from "../../permissions/path-scope.ts";
-import type { Mode, Policy } from "../../permissions/policy.ts";
+import type { Allowances, Policy } from "../../permissions/policy.ts";
 import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.ts";
 import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -35,7 +35,7 @@ export interface PermissionFlags {
 /** The permissions of a session as plain data, which travels with its agents. */
 export interface Ceiling {
   readonly rules: readonly Pick<Rule, "text" | "effect">[];
-  readonly mode: Mode;
+  readonly mode: Allowances;
   /** Folders that tools may access besides the session's own; "all": no limit. */
   readonly folders: readonly string[] | "all";
   readonly consented: readonly string[];
@@ -81,10 +81,10 @@ export function policyOf(request: PermissionFlags, folders: PolicyFolders, writt
       ...urls("allow", allowUrls),
       ...(written ? writtenRules(written, names) : []),
     ]),
-    session: [],
-    location: [],
+    sessionApprovals: [],
+    locationApprovals: [],
     consented: request.consentPaths ?? [],
-    mode: {
+    allowances: {
       allTools: request.allTools ?? false,
       allPaths: request.allPaths ?? false,
       allUrls: request.allUrls ?? false,

@@ -9,7 +9,7 @@ import type { Shells } from "../../tools/shell/shells.ts";
 import type { LateSession } from "./late-session.ts";
 
 /** The effects of the session's mode: refused calls, a prompt section, and the handling of plans. */
-export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "plan" | "onMode"> {
+export interface ModeParts extends Pick<SessionOptions, "policy" | "reasonToRefuse" | "plan" | "onMode"> {
   /** Returns the prompt section of the mode. */
   section(): string | undefined;
   current(): SessionMode;
@@ -18,11 +18,11 @@ export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "
 export function modeParts(what: { files: string; policy: Policy; listener: LateSession }): Required<ModeParts> {
   const { listener } = what;
   const planFile = join(what.files, PLAN);
-  const { policy, refuses } = planPolicy(what.policy, planFile);
+  const { policy, reasonToRefuse } = planPolicy(what.policy, planFile);
   let current: SessionMode = "interactive";
   return {
     policy,
-    refuses: (question) => (current === "plan" ? refuses(question) : undefined),
+    reasonToRefuse: (question) => (current === "plan" ? reasonToRefuse(question) : undefined),
     plan: {
       content: () => readPlan(what.files),
       async approved(action) {

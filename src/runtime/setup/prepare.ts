@@ -228,7 +228,8 @@ async function sweepLeftovers({ context, log, disk }: SessionSetup, { checkpoint
 /** Returns whether commands may run without approval. */
 function mayRunCommands({ live: { policy } }: SessionRules): boolean {
   return (
-    policy.mode.allTools || policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")
+    policy.allowances.allTools ||
+    policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")
   );
 }
 
@@ -269,13 +270,13 @@ function ruled(
   { rules, backends }: { rules: SessionRules; backends: ToolBackends },
 ) {
   const { roots, grants } = rules;
-  const { refuses, plan, onMode } = rules.mode;
+  const { reasonToRefuse, plan, onMode } = rules.mode;
   const { newShells, policy } = backends;
   return {
     roots,
     grants,
     policy,
-    refuses,
+    reasonToRefuse,
     plan,
     onMode,
     runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),

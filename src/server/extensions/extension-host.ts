@@ -25,7 +25,7 @@ export interface ExtensionHostPorts {
   /** Returns the port of the current session, or undefined if extensions were not requested. */
   port(): ExtensionPort | undefined;
   /** Accepts its process as a client. */
-  accept(program: Pick<Program, "input" | "output">, extension: Found): ClientConnection;
+  accept(program: Pick<Program, "fromExtension" | "toExtension">, extension: Found): ClientConnection;
   /** Returns how a client wants it started, if a client decides that. */
   profile(extension: Found): Promise<ExtensionProfile | undefined>;
   /** Called with all extensions in their current state. */

@@ -88,7 +88,7 @@ export interface PlanPolicy {
   /** The given policy, plus permission to write the plan without asking. */
   readonly policy: Policy;
   /** Returns the reason to deny, or undefined. Evaluated before every rule, approval and mode, for each agent. */
-  refuses(question: PermissionQuestion): string | undefined;
+  reasonToRefuse(question: PermissionQuestion): string | undefined;
 }
 
 /**
@@ -110,7 +110,7 @@ export function planPolicy(policy: Policy, planFile: string): PlanPolicy {
         return [...policy.rules, plan];
       },
     },
-    refuses: (question) => refusedWhilePlanning(question, policy, planFile),
+    reasonToRefuse: (question) => refusedWhilePlanning(question, policy, planFile),
   };
 }
 

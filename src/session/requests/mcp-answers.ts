@@ -35,7 +35,7 @@ function maySample(session: Session, what: { serverName: string; canElicit: bool
   const { policy, grants } = session.permissions;
   const { cwd } = session.workspace;
   const access: Access = { kind: "mcp-sampling", serverName: what.serverName };
-  const known = { ...policy, session: grants.session, location: grants.location };
+  const known = { ...policy, sessionApprovals: grants.sessionApprovals, locationApprovals: grants.locationApprovals };
   const { decision } = decide(known, { access, toolName: access.kind, cwd });
   return decision === "allow" || (decision === "ask" && what.canElicit && session.requests.canAnswer("permission"));
 }

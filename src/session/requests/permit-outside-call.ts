@@ -18,7 +18,7 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   const { policy, grants } = session.permissions;
   const { cwd } = session.workspace;
   const question = { access, toolName: access.kind, cwd };
-  const known = { ...policy, session: grants.session, location: grants.location };
+  const known = { ...policy, sessionApprovals: grants.sessionApprovals, locationApprovals: grants.locationApprovals };
   const decision = decide(known, question);
   const facts = { isRememberable: isRememberable(known, question) };
   // The cast is safe: `permissionRequest` builds the request that the event's schema describes.

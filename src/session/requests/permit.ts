@@ -26,7 +26,7 @@ export interface PermitOptions {
   readonly hookDecision?: (request: PermissionRequest, signal: AbortSignal) => Promise<HookDecision>;
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule can allow, such as one that would leak a secret. */
-  readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  readonly reasonToRefuse?: (question: PermissionQuestion) => string | undefined;
   readonly sandboxStatus?: () => Promise<SandboxStatus>;
 }
 
@@ -55,8 +55,8 @@ export function permitter(options: PermitOptions): Run["permit"] {
   const { policy, cwd, emit, grants } = options;
   return async (access, call) => {
     const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
-    const { session, location } = grants;
-    const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
+    const { sessionApprovals, locationApprovals } = grants;
+    const decision = refused(options, question) ?? decide({ ...policy, sessionApprovals, locationApprovals }, question);
     // Resolved before asking, so that a link changed meanwhile does not lead outside what was approved.
     const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
     const verdict = await judge(options, { question, decision, call });
@@ -88,8 +88,8 @@ function outsidePaths(path: string, { policy, cwd }: PermitOptions): readonly st
   return [...new Set([link, policy.resolvePath(path, cwd)])];
 }
 
-function refused({ refuses }: PermitOptions, question: PermissionQuestion): Decision | undefined {
-  const reason = refuses?.(question);
+function refused({ reasonToRefuse }: PermitOptions, question: PermissionQuestion): Decision | undefined {
+  const reason = reasonToRefuse?.(question);
   return reason === undefined ? undefined : { decision: "deny", by: "policy", reason };
 }
 
@@ -114,10 +114,10 @@ async function judge(options: PermitOptions, { question, decision, call }: Case)
 
 async function factsOf(options: PermitOptions, question: PermissionQuestion): Promise<RequestFacts> {
   const { policy, grants } = options;
-  const { session, location } = grants;
+  const { sessionApprovals, locationApprovals } = grants;
   const sandbox = question.access.kind === "shell" ? await options.sandboxStatus?.() : undefined;
   return {
-    isRememberable: isRememberable({ ...policy, session, location }, question),
+    isRememberable: isRememberable({ ...policy, sessionApprovals, locationApprovals }, question),
     // The command does not run at all if a sandbox is required and missing.
     withoutSandbox: sandbox?.required ? undefined : sandbox?.absence,
   };

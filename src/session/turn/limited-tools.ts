@@ -22,9 +22,9 @@ export class LimitedTools {
 
   /** Returns the tools that the answer may use. A refused call is not bound, and no hook runs for it. */
   of(tools: readonly Tool[]): readonly Tool[] {
-    const { available, refuses } = this.#limits;
+    const { available, reasonToRefuse } = this.#limits;
     const allowed = tools.filter(({ name }) => available.includes(name));
-    return refuses ? allowed.map((tool) => this.#guard(tool)) : allowed;
+    return reasonToRefuse ? allowed.map((tool) => this.#guard(tool)) : allowed;
   }
 
   /** Remembers the file that holds a long result of a tool. */
@@ -58,7 +58,7 @@ export class LimitedTools {
   }
 
   #require(toolName: string, rawArguments: unknown): void {
-    const why = this.#limits.refuses?.({
+    const why = this.#limits.reasonToRefuse?.({
       toolName,
       arguments: rawArguments,
       resolve: (path) => resolve(this.#cwd, path),

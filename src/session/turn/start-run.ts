@@ -109,7 +109,7 @@ export function startRun(parts: RunParts): Run {
     failures,
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
-    permit: permitter({ ...parts, ...defined({ hookDecision }), refuses: refusals(parts) }),
+    permit: permitter({ ...parts, ...defined({ hookDecision }), reasonToRefuse: refusals(parts) }),
     ...defined({ around, outside: parts.outside, effects: parts.effects }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,
@@ -241,13 +241,13 @@ function shownOf({ promptAndTools, limitedTools, broker }: RunParts): Shown {
   };
 }
 
-function refusals({ redactor, refuses }: RunSettings): NonNullable<PermitOptions["refuses"]> {
+function refusals({ redactor, reasonToRefuse }: RunSettings): NonNullable<PermitOptions["reasonToRefuse"]> {
   const secret = redactor && carriesSecret(redactor);
-  return (question) => refuses?.(question) ?? secret?.(question);
+  return (question) => reasonToRefuse?.(question) ?? secret?.(question);
 }
 
 /** Denies URLs, commands and server calls that contain a known secret, whatever the permissions. */
-function carriesSecret(redactor: Redactor): NonNullable<PermitOptions["refuses"]> {
+function carriesSecret(redactor: Redactor): NonNullable<PermitOptions["reasonToRefuse"]> {
   return ({ access }) => {
     const outgoing =
       access.kind === "url"

@@ -3,7 +3,7 @@ import type { WorkerStep } from "./coordination.ts";
 import { bounded, misfit, problemsOf, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
 
-type Verdict =
+type SchemaCheck =
   /** The worker is done, with a valid result or with one that stayed invalid. */
   | { readonly kind: "taken"; readonly message: string }
   /** The worker continues and must correct its result. */
@@ -13,7 +13,7 @@ type Verdict =
 export interface ResultReceiver {
   /** Records that the worker called a tool, whatever the outcome. */
   called(toolName: string): void;
-  submit(payload: unknown): Verdict;
+  submit(payload: unknown): SchemaCheck;
   /** Marks the worker and its open steps as ended. */
   close(): void;
   /** Returns the accepted result, if any. */

@@ -80,15 +80,15 @@ export async function accessFor(request: ChangeRequest, context: ToolContext): P
  */
 async function refusedPaths(request: ChangeRequest, context: ToolContext, files: Files): Promise<string[]> {
   const refused = new Set<string>();
-  const refuses = (realPath: string): string | undefined => {
-    const reason = files.refuses(realPath);
+  const reasonToRefuse = (realPath: string): string | undefined => {
+    const reason = files.reasonToRefuse(realPath);
     if (reason !== undefined) refused.add(realPath);
     return reason;
   };
   for (const path of request.paths) {
     if (request.shownBy !== undefined && context.reading?.denies(path, request.shownBy)) refused.add(path);
     // Other errors of a path are reported when it is read.
-    const target = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
+    const target = await openForWriting(path, { ...scopeOf(context, files), reasonToRefuse }).catch(() => undefined);
     await target?.close();
   }
   return [...refused];
@@ -192,7 +192,7 @@ async function realPathOf(path: string, context: ToolContext, files: Files): Pro
   return target.realPath;
 }
 
-const scopeOf = ({ cwd, roots }: ToolContext, files: Files) => ({ cwd, roots, refuses: files.refuses });
+const scopeOf = ({ cwd, roots }: ToolContext, files: Files) => ({ cwd, roots, reasonToRefuse: files.reasonToRefuse });
 
 function refuseTooLarge(planned: readonly Planned[]): void {
   for (const { found, after } of planned) {

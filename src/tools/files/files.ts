@@ -46,7 +46,7 @@ export interface Files {
   intend(toolCallId: string, paths: readonly string[]): void;
   intended(toolCallId: string): readonly string[] | undefined;
   /** Returns why the path must not be written, whatever the permissions; undefined when it may. */
-  refuses(path: string): string | undefined;
+  reasonToRefuse(path: string): string | undefined;
 }
 
 interface AloneOptions {
@@ -76,7 +76,7 @@ export function rememberedFiles(options: {
   /** The agent's name, shown to other agents whose version became stale. */
   readonly agent?: string;
   readonly ledger?: FileLedger;
-  readonly refuses?: (path: string) => string | undefined;
+  readonly reasonToRefuse?: (path: string) => string | undefined;
 }): Files {
   const { keep, agent = "main", ledger = fileLedger() } = options;
   const seen = new Map<string, FileState>();
@@ -100,7 +100,7 @@ export function rememberedFiles(options: {
     alone: (paths, how, work) => withLocks(ledger, { paths: [...new Set(paths)].sort(), agent, ...how, work }),
     intend: (toolCallId, paths) => remember(intentions, toolCallId, paths, MAX_INTENDED),
     intended: (toolCallId) => intentions.get(toolCallId),
-    refuses: (path) => options.refuses?.(path),
+    reasonToRefuse: (path) => options.reasonToRefuse?.(path),
   };
 }
 

@@ -28,7 +28,7 @@ interface ShellOptions {
   readonly kind: "fresh" | "named";
   readonly started: number;
   readonly unsandboxed: boolean;
-  /** Undoes the preparation of the process after it has ended. */
+  /** Called after the process has ended: ends what it left running and removes the mount points of its sandbox. */
   release(): Promise<void>;
   newMark(): string;
 }

@@ -121,7 +121,7 @@ export const permissionsMethods: MethodTable = {
   ),
   "session.permissions.locations.apply": sessionMethod(workingDirectory, (params, { session }) => {
     const { permissions } = servicesOf(session);
-    const appliedRules = permissions.applyLocation(params.workingDirectory);
+    const appliedRules = permissions.copyLocationApprovalsToSession(params.workingDirectory);
     return {
       ...permissions.locate(params.workingDirectory),
       changed: appliedRules.length > 0,
