@@ -53,6 +53,8 @@ const MAX_DETECTION_MS = 1_000;
  * ends of activations look at once.
  */
 const DISPATCH_MS = 1_000;
+/** Time between two looks at the clock. */
+const CLOCK_MS = 1_000;
 
 const queueOf = (pool: string, tenant?: string): string => `troupe-${pool}${tenant === undefined ? "" : `@${tenant}`}`;
 
@@ -196,14 +198,14 @@ async function serve(
   look();
   // Repeated: a recovery that the database interrupted is made up for by the next one.
   const detectMs = Math.min(leaseMs / 3, MAX_DETECTION_MS);
+  const polling = pollingOf(queue, internals);
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
-    ...pollingOf(queue, internals),
+    ...polling,
     async drain(timeoutMs) {
       for (const timer of timers) clearInterval(timer);
       unsubscribe?.();
-      const { globalInstance } = DBOSExecutor;
-      await globalInstance?.deactivateEventReceivers();
+      await polling.end();
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
       await Promise.race([Promise.allSettled(active.values()), timeout]);
       await DBOS.shutdown();
@@ -222,19 +224,40 @@ const settingsOf = (url: string, workerId: string, queue: string) => ({
 });
 
 /** Stops and starts the loop that asks for work. */
-function pollingOf(
-  queue: string,
-  { DBOSExecutor, wfQueueRunner }: Awaited<ReturnType<typeof dbosInternals>>,
-): Pick<EngineWorker, "pause" | "resume"> {
+function pollingOf(queue: string, { DBOSExecutor, wfQueueRunner }: Awaited<ReturnType<typeof dbosInternals>>) {
   let polling: Promise<void> | undefined;
+  let isPaused = false;
+  let seenAt = Date.now();
+  const stop = async (): Promise<void> => {
+    await DBOSExecutor.globalInstance?.deactivateEventReceivers();
+    await polling;
+  };
+  const start = (): void => {
+    const { globalInstance } = DBOSExecutor;
+    if (globalInstance) polling = wfQueueRunner.dispatchLoop(globalInstance, [queue]);
+  };
+  /** DBOS plans the next poll by the clock. After a step back it would not ask until the clock is there again. */
+  const checkClock = async (): Promise<void> => {
+    const before = seenAt;
+    seenAt = Date.now();
+    if (seenAt >= before || isPaused) return;
+    await stop();
+    if (!isPaused) start();
+  };
+  const timer = setInterval(() => void checkClock().catch(ignore), CLOCK_MS);
+  const pause = (): Promise<void> => {
+    isPaused = true;
+    return stop();
+  };
   return {
-    async pause() {
-      await DBOSExecutor.globalInstance?.deactivateEventReceivers();
-      await polling;
+    pause,
+    async resume(): Promise<void> {
+      isPaused = false;
+      start();
     },
-    async resume() {
-      const { globalInstance } = DBOSExecutor;
-      if (globalInstance) polling = wfQueueRunner.dispatchLoop(globalInstance, [queue]);
+    end(): Promise<void> {
+      clearInterval(timer);
+      return pause();
     },
   };
 }
