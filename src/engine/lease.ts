@@ -46,6 +46,7 @@ const RENEW = `
 const DRAINING_INDEX = 6;
 const USABLE_SHARE = 0.9;
 const REPLY_MS = 30_000;
+const FIRST_TRIES = 10;
 const RESTART_MS = 500;
 const EXPIRED_LOOK_MS = 50;
 
@@ -72,7 +73,15 @@ export class Lease {
     this.#showLife();
     this.#timers.push(setInterval(() => this.#showLife(), this.#options.leaseMs / 6));
     this.#startThread();
-    await this.renew();
+    // A query of the thread takes half a lease at most, so a slow server needs several tries.
+    for (let left = FIRST_TRIES; left > 0; left--) {
+      const error = await this.renew().then(
+        () => undefined,
+        (failure: unknown) => failure,
+      );
+      if (error === undefined) break;
+      if (left === 1) throw error;
+    }
     this.#watch();
   }
 

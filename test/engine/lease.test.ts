@@ -104,6 +104,21 @@ describe.runIf(programs !== undefined)("a lease", () => {
     ]);
     command.kill("SIGKILL");
   });
+
+  it("begins although the server is too slow for the first queries", async () => {
+    const worker = { id: "late", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 1 };
+    const late = new Lease({ queries: database, url: server.url, driver: driverPath(), worker, leaseMs: LEASE_MS });
+    const { starting } = await database.transaction(async (queries) => {
+      await queries.query("lock table troupe.worker in exclusive mode");
+      const begun = late.start();
+      begun.catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 2 * LEASE_MS));
+      return { starting: begun };
+    });
+    await starting;
+    expect(late.isValid).toBe(true);
+    await late.stop();
+  });
 });
 
 const isRunning = ({ pid }: ChildProcess): boolean => existsSync(`/proc/${pid}`) && !isZombie(pid);
