@@ -129,6 +129,26 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
+  it("take work whose submitter was lost before it was queued, or queued again", async () => {
+    const pool = newPool();
+    await stage.worker(`${pool}a`, { pool, lease: 1 });
+    const [retried = ""] = await stage.submit(1, { pool, tokens: 0 });
+    await stage.finish([retried]);
+    await stage.database.query(
+      `insert into troupe.work(id, session_id, pool, request, on_loss, created_at)
+       select id || '-new', session_id || '-new', pool, request, on_loss, created_at - interval '1 min'
+       from troupe.work where session_id = $1`,
+      [retried],
+    );
+    await stage.database.query(
+      `update troupe.work set outcome = null, ended_at = null, starts = 0, worker = null,
+         created_at = created_at - interval '1 min' where session_id = $1`,
+      [retried],
+    );
+    await stage.finish([retried, `${retried}-new`]);
+    expect(await stage.violations()).toEqual([]);
+  });
+
   it("answer failed work when it is retried, also after a later message was answered", async () => {
     const pool = newPool();
     await stage.worker(`${pool}a`, { pool });
@@ -202,26 +222,6 @@ describe.runIf(programs !== undefined)("workers", () => {
     await stage.worker(`${pool}b`, { pool });
     await expect.poll(() => stage.workOutcomes([workId]), HANG).toEqual([{ kind: "done", answer: "all done" }]);
     await stage.rest();
-  });
-
-  it("take work whose submitter was lost before it was queued, or queued again", async () => {
-    const pool = newPool();
-    await stage.worker(`${pool}a`, { pool, lease: 1 });
-    const [retried = ""] = await stage.submit(1, { pool, tokens: 0 });
-    await stage.finish([retried]);
-    await stage.database.query(
-      `insert into troupe.work(id, session_id, pool, request, on_loss, created_at)
-       select id || '-new', session_id || '-new', pool, request, on_loss, created_at - interval '1 min'
-       from troupe.work where session_id = $1`,
-      [retried],
-    );
-    await stage.database.query(
-      `update troupe.work set outcome = null, ended_at = null, starts = 0, worker = null,
-         created_at = created_at - interval '1 min' where session_id = $1`,
-      [retried],
-    );
-    await stage.finish([retried, `${retried}-new`]);
-    expect(await stage.violations()).toEqual([]);
   });
 
   it("fail work with a repository that they do not take at once", async () => {
