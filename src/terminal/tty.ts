@@ -48,9 +48,9 @@ export class Tty {
   /** From now on input goes to the listener, first what was typed before. */
   listen(onInput: (chunk: Uint8Array) => void, onResize: () => void): void {
     const { input, output, first } = this.#options;
-    this.#onInput = onInput;
     const typed = first.take();
-    input.on("data", onInput);
+    this.#onInput = (chunk) => onInput(first.asTyped(chunk));
+    input.on("data", this.#onInput);
     output.on("resize", onResize);
     for (const chunk of typed) onInput(chunk);
   }

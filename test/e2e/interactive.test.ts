@@ -115,7 +115,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.keys("C-t");
     await terminal.shows("Agents · 3 at work");
     await terminal.keys("j", "x");
-    await terminal.shows("press x again to stop it");
+    await terminal.shows("press x again to stop bob");
     await terminal.keys("x");
     await terminal.shows("Agents · 2 at work");
     await terminal.keys("k", "m");
