@@ -162,7 +162,7 @@ describe("secrets that were planted in sessions with a memory", () => {
         person(stage.session);
         await stage.session.sendAndWait({ prompt: route.prompt?.(planted) ?? "go" });
         expect(found(planted, await remains(stage))).toEqual([]);
-        // Whoever looks does find them where they were planted.
+        // Reading the files finds them where they were planted.
         if (files) expect(new Set(found(planted, onDisk(stage.folder))).size).toBeGreaterThanOrEqual(planted.length);
       });
     },

@@ -68,7 +68,7 @@ interface Scene {
 
 export interface StageOptions {
   readonly kept?: SessionEvent[];
-  /** What the registry reads when it is opened, if not the log. */
+  /** Events that the registry reads when it is opened; default: the log. */
   readonly events?: readonly SessionEvent[];
   readonly limits?: Partial<TaskLimits>;
   readonly stamp?: Stamp;
