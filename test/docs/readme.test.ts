@@ -21,6 +21,10 @@ import {
 const readme = read("README.md");
 const architecture = read("ARCHITECTURE.md");
 
+/** The pages that describe the code. They name files by their path below `src`. */
+const codePages = ["ARCHITECTURE.md", ...guides.filter((path) => path.startsWith("docs/explanation/internals/"))];
+const topFolders = readdirSync("src");
+
 describe("README.md", () => {
   it.each(['npm ci && npm start -- -p "Explain how this repository is organised"', "npm ci && npm test"])(
     "shows the command %s",
@@ -118,14 +122,23 @@ describe("a name in the documentation", () => {
     expect(named.filter((file) => !existsSync(file))).toEqual([]);
   });
 
-  it("is a file that exists, in the pictures of ARCHITECTURE.md", () => {
-    const named = codeBlocks(architecture, "").flatMap((block) => block.match(/\b[a-z-]+(?:\/[a-z-]+)+\.ts\b/g) ?? []);
-    expect(named.length).toBeGreaterThan(8);
-    expect(named.filter((file) => !existsSync(join("src", file)))).toEqual([]);
+  it.each(codePages)("is a file or folder of src that exists: %s", (path) => {
+    const text = read(path);
+    const drawn = ["", "text"].flatMap((language) =>
+      codeBlocks(text, language).flatMap((block) => block.match(/\b[a-z-]+(?:\/[a-z-]+)+\.ts\b/g) ?? []),
+    );
+    const inText = inlineCode(text).filter(
+      (code) => topFolders.includes(code.split("/")[0] ?? "") && code.includes("/"),
+    );
+    expect([...drawn, ...inText].filter((file) => !existsSync(join("src", file)))).toEqual([]);
   });
 });
 
 describe("ARCHITECTURE.md", () => {
+  it("is short enough to read in 20 minutes", () => {
+    expect(Buffer.byteLength(architecture)).toBeLessThanOrEqual(36_000);
+  });
+
   it("has the import table that test/layers.test.ts enforces", () => {
     const [, table = ""] = read("test/layers.test.ts").match(/const mayImport[^{]*\{([\s\S]*?)^\};/m) ?? [];
     const enforced = [...table.matchAll(/^\s*(\w+): \[([^\]]*)\]/gm)].map(([, folder = "", list = ""]) => [
