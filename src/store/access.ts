@@ -3,6 +3,7 @@
  * open.
  */
 
+import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
@@ -107,11 +108,20 @@ export class LogAccess {
     }
   }
 
-  /** Throws when another process took the session over because this one was suspended for too long. */
+  /**
+   * Throws when the lock is lost: another process took the session over while this one was suspended, or the session's
+   * files were deleted.
+   */
   async requireLock(): Promise<void> {
     if (!this.#lock || (await this.#lock.isOurs())) return;
     this.#lock = undefined;
-    throw new TroupeError("storage", `Session ${this.#context.sessionId} was taken over by another process.`, {
+    const { sessionId, log } = this.#context;
+    if (!existsSync(log)) {
+      throw new TroupeError("storage", `The log of session ${sessionId} was deleted: ${log}`, {
+        hint: "Start a new session. What this one stored is gone.",
+      });
+    }
+    throw new TroupeError("storage", `Session ${sessionId} was taken over by another process.`, {
       hint: "This process was suspended for too long. Open the session again.",
     });
   }

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, rmSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
 import {
   approveAll,
   CopilotClient,
@@ -274,8 +274,14 @@ describe("a server", () => {
     const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
     const before = await open();
     expect(await run(before, "echo before")).toMatch(/^before\n/);
-    const emptied = stage.folder.at("home");
-    for (const name of readdirSync(emptied)) rmSync(`${emptied}/${name}`, { recursive: true });
+    // Everything but the logs and their locks: without those no event can be stored.
+    const home = stage.folder.at("home");
+    for (const entry of readdirSync(home, { recursive: true })) {
+      const path = join(home, String(entry));
+      const inside = existsSync(path) && statSync(path).isDirectory() ? readdirSync(path, { recursive: true }) : [path];
+      if (!inside.some((name) => /^(events\.jsonl|lock)$/.test(basename(String(name)))))
+        rmSync(path, { recursive: true, force: true });
+    }
     expect(await run(before, "echo open")).toMatch(/^open\n/);
     expect(await run(await open(), "echo new")).toMatch(/^new\n/);
   });

@@ -172,7 +172,10 @@ describe("a client that opens WebSockets for model requests", () => {
     });
     await session.send("hello");
     await begun;
+    // The text up to the stop is an answer too, so the next message waits until this turn has ended.
+    const idle = new Promise<void>((resolve) => session.on("session.idle", () => resolve()));
     await session.abort();
+    await idle;
     const [{ signal } = { signal: AbortSignal.abort() }] = seen.sockets;
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     acts = [answers("still here")];

@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Damage } from "../../src/store/damage.ts";
 import { readLog } from "../../src/store/log/read-log.ts";
 import type { SessionLog } from "../../src/store/store.ts";
@@ -241,4 +241,18 @@ test("separators that are line ends only to some programs stay inside their line
   const text = readFileSync(join(log.directory, "events.jsonl"), "utf8");
   expect(text.split("\n")).toHaveLength(2);
   expect(await store.read("one")).toEqual({ events: [event], removed: [], damage: [] });
+});
+
+describe("a log that is deleted while it is open", () => {
+  test("refuses the next event and says that the log was deleted", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const log = await realStore(temporaryFolder(), { disk: hastyDisk }).create("one");
+    await log.append(message(1), { barrier: true });
+    rmSync(log.directory, { recursive: true });
+    // A lock is checked again only some seconds after the last check.
+    vi.setSystemTime(Date.now() + 60_000);
+    await expect(log.append(message(2), { barrier: true })).rejects.toThrow(/The log of session one was deleted: /);
+    await log.close().catch(() => undefined);
+  });
 });
