@@ -23,7 +23,7 @@ const OWN: VariableGroup = {
       text: "Folder of settings, sessions and memory. Default `~/.troupe`.",
     },
     { name: "TROUPE_SANDBOX", text: "`auto` (default), `required` or `off`. Wins over `sandbox.mode` in settings." },
-    { name: "TROUPE_MEMORY", text: "`on` or `off`: memory for this run." },
+    { name: "TROUPE_MEMORY", text: "`on` or `off`: turns memory on or off for this run." },
     { name: "TROUPE_LANGUAGE", text: "Language of role and state names in the tree of agents: `en`, `de` or `ru`." },
     { name: "TROUPE_SCREEN_READER", text: "`1`: the same as `--plain`." },
     { name: "NO_COLOR", text: "Set: no colours and no rendered Markdown." },
@@ -31,7 +31,7 @@ const OWN: VariableGroup = {
     {
       name: "TROUPE_LARGE_OUTPUT_BYTES",
       alias: "COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES",
-      text: "Larger tool output is saved to a file and shown in part. Default 20480, at least 1024.",
+      text: "Tool output above this size is saved to a file and shown in part. Default 20480, at least 1024.",
     },
     {
       name: "TROUPE_BACKGROUND_COMPACTION_THRESHOLD",
@@ -50,8 +50,8 @@ const MODELS: VariableGroup = {
   title: "Models",
   variables: [
     { name: "TROUPE_MODEL", alias: "COPILOT_MODEL", text: "Model, unless `--model` is given." },
-    { name: "TROUPE_BASE_URL", alias: "COPILOT_PROVIDER_BASE_URL", text: "Address of a compatible server." },
-    { name: "TROUPE_API_KEY", alias: "COPILOT_PROVIDER_API_KEY", text: "Key of that server." },
+    { name: "TROUPE_BASE_URL", alias: "COPILOT_PROVIDER_BASE_URL", text: "URL of a compatible model server." },
+    { name: "TROUPE_API_KEY", alias: "COPILOT_PROVIDER_API_KEY", text: "Key of the server at `TROUPE_BASE_URL`." },
     {
       name: "TROUPE_WIRE_API",
       alias: "COPILOT_PROVIDER_WIRE_API",
@@ -82,21 +82,21 @@ const AGENTS: VariableGroup = {
     {
       name: "TROUPE_SUBAGENT_MAX_DEPTH",
       alias: "COPILOT_SUBAGENT_MAX_DEPTH",
-      text: "How deep agents may start agents, up to 128. Default: `subagents.maxDepth`, else 6.",
+      text: "How many levels of agents may be nested, up to 128. Default: `subagents.maxDepth`, else 6.",
     },
     { name: "TROUPE_SUBAGENT_MAX_TOTAL", text: "How many agents one message may start, up to 10,000. Default 256." },
-    { name: "TROUPE_SUBAGENT_WHEN_FULL", text: "`queue` or `reject` an agent above the cap." },
+    { name: "TROUPE_SUBAGENT_WHEN_FULL", text: "`queue` or `reject`: what happens to agents above the limit." },
     {
       name: "TROUPE_TASK_WAIT_TIMEOUT_SECONDS",
       alias: "COPILOT_TASK_WAIT_TIMEOUT_SECONDS",
       text: "How long prompt mode waits for background agents after the answer. Default 600; 0 does not wait.",
     },
-    { name: "TROUPE_AGENTS_URL", text: "Address of a server that offers agents." },
+    { name: "TROUPE_AGENTS_URL", text: "URL of a server that provides agent definitions." },
     { name: "TROUPE_AGENTS_TOKEN", text: "Token for that server." },
     {
       name: "TROUPE_FEATURE_FLAGS",
       alias: "COPILOT_CLI_ENABLED_FEATURE_FLAGS",
-      text: "Flags that are on, with commas.",
+      text: "Feature flags that are on, separated by commas.",
     },
   ],
 };
@@ -107,12 +107,16 @@ const CONTENT: VariableGroup = {
     {
       name: "TROUPE_INSTRUCTION_DIRS",
       alias: "COPILOT_CUSTOM_INSTRUCTIONS_DIRS",
-      text: "More folders with instructions, with commas.",
+      text: "More folders with instructions, separated by commas.",
     },
-    { name: "TROUPE_SKILLS_DIRS", alias: "COPILOT_SKILLS_DIRS", text: "More folders with skills, with commas." },
+    {
+      name: "TROUPE_SKILLS_DIRS",
+      alias: "COPILOT_SKILLS_DIRS",
+      text: "More folders with skills, separated by commas.",
+    },
     { name: "COPILOT_PLUGIN_DIR_ONLY", text: "`true`: use only plugins of `--plugin-dir`." },
     { name: "COPILOT_HOOK_ALLOW_LOCALHOST", text: "`1`: HTTP hooks may call this machine." },
-    { name: "COPILOT_HOOK_ALLOW_HTTP_AUTH_HOOKS", text: "`1`: HTTP hooks that decide may use `http:`." },
+    { name: "COPILOT_HOOK_ALLOW_HTTP_AUTH_HOOKS", text: "`1`: HTTP hooks that decide about calls may use `http:`." },
   ],
 };
 
@@ -149,7 +153,11 @@ const SERVER: VariableGroup = {
 const TELEMETRY: VariableGroup = {
   title: "Telemetry",
   variables: [
-    { name: "TROUPE_OTEL_ENABLED", alias: "COPILOT_OTEL_ENABLED", text: "`true` or `false`: export, or never." },
+    {
+      name: "TROUPE_OTEL_ENABLED",
+      alias: "COPILOT_OTEL_ENABLED",
+      text: "`true`: export telemetry. `false`: never export.",
+    },
     {
       name: "TROUPE_OTEL_FILE_EXPORTER_PATH",
       alias: "COPILOT_OTEL_FILE_EXPORTER_PATH",
@@ -183,18 +191,21 @@ const TELEMETRY: VariableGroup = {
     { name: "OTEL_TRACES_EXPORTER", text: "`none`: no traces over OTLP." },
     { name: "OTEL_METRICS_EXPORTER", text: "`none`: no metrics over OTLP." },
     { name: "OTEL_SDK_DISABLED", text: "`true`: no telemetry." },
-    { name: "TRACEPARENT", text: "Of `troupe submit`: the trace that the work belongs to, as W3C defines it." },
-    { name: "TRACESTATE", text: "The `tracestate` that belongs to it." },
+    { name: "TRACEPARENT", text: "For `troupe submit`: the W3C trace context of the submitted prompt." },
+    { name: "TRACESTATE", text: "The `tracestate` that belongs to `TRACEPARENT`." },
   ],
 };
 
 export const setVariables: VariableGroup = {
   title: "Set by troupe for its children",
   variables: [
-    { name: "TROUPE_SHELL", text: "In commands of agents. Some commands of troupe refuse to run there." },
+    { name: "TROUPE_SHELL", text: "In commands that agents run. Some commands of troupe refuse to run there." },
     { name: "TROUPE_HOOK_DEPTH", text: "In hooks: how deep hooks are nested." },
     { name: "TROUPE_DETACHED_PARENT_SESSION_ID", text: "In a detached consolidation: the session it belongs to." },
-    { name: "TROUPE_ENGAGEMENT_ID", text: "In a detached consolidation: the id of the engagement." },
+    {
+      name: "TROUPE_ENGAGEMENT_ID",
+      text: "In a detached consolidation: the id of the first session of the chain that started it.",
+    },
     { name: "COPILOT_PROJECT_DIR", alias: "CLAUDE_PROJECT_DIR", text: "In hooks: the folder of the project." },
     { name: "COPILOT_PLUGIN_ROOT", alias: "CLAUDE_PLUGIN_ROOT", text: "In programs of a plugin: its folder." },
     { name: "COPILOT_PLUGIN_DATA", alias: "CLAUDE_PLUGIN_DATA", text: "In programs of a plugin: its data folder." },

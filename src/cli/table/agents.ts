@@ -5,11 +5,11 @@ const sources = { "trust-folder": true, "plugin-dir": true } as const;
 export const agents: Command = {
   name: "agents",
   group: "Agents",
-  summary: "list and check the agents that can be given work here",
+  summary: "list, show, write and check the agents of this folder",
   examples: [
-    ["troupe agents list", "every agent, its source, model and tools"],
+    ["troupe agents list", "each agent with its source, model and tools"],
     ['troupe agents new "release notes"', "write the file of a new agent"],
-    ["troupe agents check", "report mistakes in the files of agents"],
+    ["troupe agents check", "report mistakes in agent files"],
   ],
   usual: "list",
   subcommands: [
@@ -22,17 +22,17 @@ export const agents: Command = {
     },
     {
       name: "new",
-      summary: "write the file of a new agent, for you to fill in",
+      summary: "write the file of a new agent, to be filled in",
       arguments: [{ name: "name" }],
       flags: {
         project: "for this repository, in .troupe/agents (default)",
-        user: "for you, in all folders",
+        user: "in your state folder, for all folders",
         ...sources,
       },
     },
     {
       name: "check",
-      summary: "report mistakes in all files of agents, or in these",
+      summary: "report mistakes in all agent files, or in these",
       arguments: [{ name: "path", optional: true, repeated: true, values: "file" }],
       flags: sources,
     },

@@ -44,7 +44,7 @@ export const board: Command = {
     },
     {
       name: "changes",
-      summary: "list what changed and who changed it; with a number, word by word",
+      summary: "list the changes and who made them; with a number, show the full texts",
       arguments: [{ name: "change", optional: true }],
       flags: { json: "print one JSON array; with a number, one JSON object", ...board_ },
     },
@@ -56,7 +56,7 @@ export const board: Command = {
     },
     {
       name: "consolidate",
-      summary: "let rem-agent add what the last session of this folder learned",
+      summary: "let rem-agent add notes about what the last session of this folder learned",
       flags: { session: true, model: true, "trust-folder": true, json: "print one JSON object" },
     },
   ],

@@ -8,7 +8,7 @@ export const cluster: Command = {
     { name: "status", summary: "show workers and the latest work", flags: { database: true, json: true, limit: true } },
     { name: "workers", summary: "show the workers", flags: { database: true, json: true } },
     { name: "queues", summary: "show how much work waits, by pool and tenant", flags: { database: true, json: true } },
-    { name: "requests", summary: "show requests that wait for a person", flags: { database: true, json: true } },
+    { name: "requests", summary: "show requests that wait for an answer", flags: { database: true, json: true } },
     {
       name: "answer",
       summary: "answer a request: allow, deny, or a text",
@@ -76,8 +76,8 @@ export const cluster: Command = {
   flags: { database: true, json: true, limit: true },
   examples: [
     ["troupe cluster status", "workers, and the latest work with its state"],
-    ["troupe cluster requests", "what sessions ask people"],
-    ["troupe cluster answer 3f2a91c allow", "allow the call that waits"],
+    ["troupe cluster requests", "questions and permissions that wait for an answer"],
+    ["troupe cluster answer 3f2a91c allow", "allow the waiting call"],
     ["troupe cluster limit set openai/gpt-5 --requests-per-minute 600 --concurrency 20", "for all workers together"],
     ["troupe cluster budget set acme --max-cost 200 --per month", "what a tenant may spend"],
   ],

@@ -15,7 +15,7 @@ export const config: Command = {
   examples: [
     ["troupe config set model anthropic/claude-sonnet-5-5", "the model of every session"],
     ["troupe config set permissions.allow 'write(src)' 'shell(npm test)'", "a list: several values"],
-    ["troupe config get permissions.allow", "the value that holds in this folder"],
+    ["troupe config get permissions.allow", "the value that applies in this folder"],
   ],
   usual: "list",
   subcommands: [
@@ -26,13 +26,13 @@ export const config: Command = {
     },
     {
       name: "get",
-      summary: "print the value that holds here",
+      summary: "print the value that applies here",
       arguments: [key],
-      flags: { ...oneFile, json: "print JSON also for a text" },
+      flags: { ...oneFile, json: "print JSON, also for a string" },
     },
     {
       name: "set",
-      summary: "set a value; JSON, a text, or several texts for a list",
+      summary: "set a value: JSON, a string, or several strings for a list",
       arguments: [key, { name: "value", repeated: true }],
       flags: scope,
     },

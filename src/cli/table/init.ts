@@ -3,10 +3,10 @@ import type { Command } from "./command.ts";
 export const init: Command = {
   name: "init",
   group: "Setup",
-  summary: "write an AGENTS.md after looking at the repository",
+  summary: "read the repository and write an AGENTS.md for it",
   flags: {
     print: true,
-    "dry-run": "the same as --print, and say where it would go",
+    "dry-run": "the same as --print, and name the file that would be written",
     force: "replace an existing AGENTS.md without asking",
     model: "let this model read the repository and improve the draft",
     effort: true,

@@ -52,7 +52,7 @@ export const memory: Command = {
     { name: "export", summary: "print all facts as JSON lines", flags: { scope: true } },
     {
       name: "import",
-      summary: "read facts from such a file, as proposals",
+      summary: "read facts from the output of export, as proposals",
       arguments: [{ name: "file", values: "file" }],
       flags: { scope: true },
     },

@@ -3,9 +3,9 @@ import type { Command } from "./command.ts";
 export const models: Command = {
   name: "models",
   group: "Setup",
-  summary: "list usable models, and why the others are not",
+  summary: "list usable models, and why the others cannot be used",
   flags: { json: "print one JSON array" },
-  examples: [["troupe models", "which model answers, and what the others need"]],
+  examples: [["troupe models", "which model is used, and what the others need"]],
   notes: ["Choose a model with --model, TROUPE_MODEL, or defaultModel in providers.json. See `troupe help models`."],
   load: async () => (await import("../commands/models.ts")).modelsCommand,
 };
@@ -35,6 +35,6 @@ export const logout: Command = {
     ["troupe logout", "remove all keys from providers.json"],
     ["troupe logout anthropic", "remove one"],
   ],
-  notes: ["Keys in the environment, and commands that print a key, stay and are named."],
+  notes: ["Keys in environment variables, and commands that print a key, are not removed. The output names them."],
   load: async () => (await import("../commands/logout.ts")).logoutCommand,
 };

@@ -19,8 +19,8 @@ export const rewind: Command = {
     ["troupe rewind --restore", "undo the last rewind"],
   ],
   notes: [
-    "A rewind loses nothing: the removed messages stay in the log and can be restored. Files that someone else changed " +
-      "since are left alone.",
+    "A rewind deletes nothing: the removed messages stay in the log and can be restored. Files that changed since then " +
+      "outside the session are not restored.",
   ],
   load: async () => (await import("../commands/rewind.ts")).rewindCommand,
 };
@@ -32,7 +32,7 @@ export const fork: Command = {
   flags: { at: true, name: "the name of the new session", session: true, json: "print one JSON object" },
   examples: [
     ["troupe fork --name experiment", "copy the whole conversation of the last session"],
-    ["troupe fork --at 3", "copy it up to before message 3; troupe rewind lists the messages"],
+    ["troupe fork --at 3", "copy what comes before message 3; troupe rewind lists the messages"],
   ],
   load: async () => (await import("../commands/rewind.ts")).forkCommand,
 };

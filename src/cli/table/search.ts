@@ -13,7 +13,7 @@ export const search: Command = {
     ["troupe search retry limiter", "sessions that mention both words"],
     ["troupe search --repo . --since 7d migration", "in this repository, in the last week"],
   ],
-  notes: ["Searches questions, answers, checkpoints and the paths of changed files."],
+  notes: ["Searches prompts, answers, summaries and the paths of changed files."],
   load: async () => {
     const { searchCommand } = await import("../commands/search.ts");
     return (given) => searchCommand(given, given.words.slice(1));

@@ -2,7 +2,7 @@ import type { Command } from "./command.ts";
 
 const session = [{ name: "id|name", values: "session" }] as const;
 
-const FROM = "of the sessions in this Postgres database; local: of this machine";
+const FROM = "use the sessions in this Postgres database; local: those of this machine";
 
 export const sessions: Command = {
   name: "sessions",
@@ -23,9 +23,9 @@ export const sessions: Command = {
     },
     {
       name: "show",
-      summary: "print what was said and done in a session",
+      summary: "print the messages and tool calls of a session",
       arguments: session,
-      flags: { all: "start at the beginning, also if the log has 16 MiB or more", database: FROM },
+      flags: { all: "start at the beginning, even if the log has 16 MiB or more", database: FROM },
     },
     {
       name: "search",

@@ -3,7 +3,7 @@ import type { Command } from "./command.ts";
 export const submit: Command = {
   name: "submit",
   group: "Many machines",
-  summary: "hand a prompt to the workers of a database",
+  summary: "submit a prompt to the workers of a database",
   takesSessionFlags: true,
   flags: {
     database: true,
@@ -13,13 +13,13 @@ export const submit: Command = {
     ref: true,
     tenant: true,
     "on-loss": true,
-    ask: "questions, plans and calls that no rule decides wait for an answer: troupe cluster answer",
+    ask: "let questions, plans and calls that no rule decides wait for an answer: troupe cluster answer",
     wait: true,
     timeout: "with --wait: stop waiting after this time; the work goes on (default: 24 hours)",
     json: "print one JSON object",
   },
   notes: [
-    "Flags that allow something (--allow-tool, --add-dir, --plugin-dir, …) are refused: give them to the workers.",
+    "Flags that allow something (--allow-tool, --add-dir, --plugin-dir, …) are refused: pass them to the workers.",
   ],
   examples: [
     ['troupe submit -p "Fix the flaky test" --repo https://git.example.com/app.git --wait', "and print the answer"],

@@ -8,7 +8,7 @@ export const tasks: Command = {
   summary: "list, resume, stop and merge the agents of a session",
   examples: [
     ["troupe tasks list", "the agents of the last session of this folder"],
-    ['troupe tasks resume scout "look at the tests too"', "go on with an agent, and print its answer"],
+    ['troupe tasks resume scout "look at the tests too"', "resume an agent and print its answer"],
     ["troupe tasks merge scout --as squash", "merge its worktree as one commit"],
   ],
   usual: "list",
@@ -20,7 +20,7 @@ export const tasks: Command = {
     },
     {
       name: "show",
-      summary: "print everything that an agent answered",
+      summary: "print all answers of an agent",
       arguments: task,
       flags: { session: true, json: "print one JSON object", database: true },
     },
@@ -33,7 +33,7 @@ export const tasks: Command = {
     },
     {
       name: "stop",
-      summary: "end agents and everything that they started",
+      summary: "stop agents, and the agents and commands they started",
       arguments: [{ name: "id", optional: true, repeated: true }],
       flags: { all: "stop every agent", session: true },
     },

@@ -5,7 +5,7 @@ export const trust: Command = {
   group: "Setup",
   summary: "show what a folder would run, and trust it",
   arguments: [{ name: "folder", optional: true, values: "folder" }],
-  flags: { yes: "do not ask" },
+  flags: { yes: "do not ask for confirmation" },
   examples: [
     ["troupe trust", "review the hooks, servers and settings of this repository, and trust them"],
     ["troupe trust list", "the trusted folders"],

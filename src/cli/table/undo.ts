@@ -6,9 +6,9 @@ export const undo: Command = {
   summary: "restore files that the agent changed",
   arguments: [{ name: "turn|call id", optional: true, values: ["turn", "list"] }],
   flags: {
-    list: "show what can be undone, the last change at the bottom",
+    list: "show what can be undone, with the last change at the bottom",
     session: true,
-    force: "also restore files that changed since; their current content is kept and its place is named",
+    force: "also restore files that changed since; their current content is saved, and the output names the copy",
     json: "with --list: print one JSON array",
   },
   examples: [
@@ -16,7 +16,7 @@ export const undo: Command = {
     ["troupe undo turn", "undo the file changes of the whole last turn"],
     ["troupe undo --list", "show what can be undone"],
   ],
-  notes: ["With a call id, everything from that tool call on is undone."],
+  notes: ["With a call id, that tool call and everything after it is undone."],
   load: async () => {
     const { undoCommand } = await import("../commands/undo.ts");
     return (given) => undoCommand(given);

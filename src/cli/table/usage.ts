@@ -6,7 +6,7 @@ export const usage: Command = {
   summary: "show tokens and cost by day, model, agent or repository",
   flags: {
     by: true,
-    since: "only since this day (2026-01-31) or for a span (7d, 4w); whole days",
+    since: "only since this day (2026-01-31) or within a time span (7d, 4w); whole days",
     json: "print one JSON object",
     database: true,
   },
@@ -16,8 +16,8 @@ export const usage: Command = {
     ["troupe usage --by repository --json", "as data"],
   ],
   notes: [
-    "Counted from the logs: every model call once, with those of subagents, of rewound messages and of compaction. A fork " +
-      "does not count again what it copied. Deleted sessions are not counted.",
+    "The figures come from the logs. Each model call counts once, including those of subagents, rewound messages and " +
+      "compaction. A fork does not count again what it copied. Deleted sessions are not counted.",
   ],
   load: async () => (await import("../usage/usage.ts")).usageCommand,
 };

@@ -12,10 +12,10 @@ export const web: Command = {
   },
   examples: [
     ["troupe web", "open the dashboard in your browser"],
-    ["troupe web --no-open --port 4300", "print its address only"],
-    ["troupe web --database postgres://troupe@db.example.com/troupe", "with a view of the workers of this database"],
+    ["troupe web --no-open --port 4300", "print the address only"],
+    ["troupe web --database postgres://troupe@db.example.com/troupe", "also show the workers of this database"],
   ],
-  notes: ["The flags of a prompt are the defaults of sessions that are started in the page."],
+  notes: ["The flags of a prompt are the defaults of sessions that you start in the dashboard."],
   docs: "how-to/dashboard",
   load: async () => (await import("../commands/web.ts")).webCommand,
 };

@@ -20,12 +20,12 @@ export const worker: Command = {
   },
   examples: [
     ["troupe worker --database postgres://troupe@db/troupe", "take work until it is stopped"],
-    ["troupe worker --untrusted --tenant acme --pool strangers", "for people you do not trust"],
+    ["troupe worker --untrusted --tenant acme --pool acme", "for people you do not trust"],
     ["troupe worker --pool gpu --concurrency 2", "only work of this pool, two sessions at a time"],
   ],
   notes: [
-    "Creates and updates the tables of the database. Start as many workers as you like, on any machine. Keys and rules come from each worker's own environment, settings and flags (--allow-tool, --add-dir, …); submitters can only take tools away.",
-    "On SIGTERM it takes no new work and waits for running sessions. A second signal ends it at once; another worker then continues its sessions.",
+    "Creates and updates the tables of the database. Start as many workers as you like, on any machine. Keys and rules come from each worker's own environment, settings and flags (--allow-tool, --add-dir, …); `troupe submit` can only remove tools.",
+    "On SIGTERM the worker takes no new work and waits for running sessions. A second signal ends it at once; another worker then continues its sessions.",
   ],
   docs: "how-to/many-machines",
   load: async () => (await import("../cluster/worker.ts")).workerCommand,
