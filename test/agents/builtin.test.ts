@@ -15,7 +15,7 @@ const toolsOf = (name: string) => effectiveTools(find(name), SESSION, { traitsOf
 const WRITING = ["create", "edit", "apply_patch"];
 
 describe("built-in agents", () => {
-  it("have one file each, which is named after the agent", () => {
+  it("built-in agents have one file each, which is named after the agent", () => {
     const files = readdirSync("src/agents/builtin").filter((name) => name.endsWith(".md"));
     expect(files.sort()).toEqual([...builtinTexts.keys()].map((name) => `${name}.md`).sort());
     expect(all.map(({ name }) => name)).toEqual([...builtinTexts.keys()]);

@@ -10,7 +10,7 @@ import { agent, agentStage, customNames } from "./stage.ts";
 const OURS = ["explore", "task", "general-purpose", "rubber-duck", "code-review", "research"];
 
 describe("agents of a session", () => {
-  it("ORC-11 are the built-in agents when nothing else defines any", async () => {
+  it("ORC-11 a session has only the built-in agents when nothing else defines any", async () => {
     await using stage = await agentStage();
     const { agents, notices, updated } = await stage.load();
     expect(agents.map(({ name }) => name)).toEqual(OURS);
@@ -52,7 +52,7 @@ describe("agents of a session", () => {
     });
   });
 
-  it("resolves two agents with one name: program over user over project, deeper folder over parent; each conflict is reported", async () => {
+  it("agents with one name are resolved by scope and folder depth, and each conflict is reported", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/x.md": agent("Shared Agent", "", "of the person"),
       "work/.github/agents/y.md": agent("shared_agent", "", "of the project"),
@@ -79,7 +79,7 @@ describe("agents of a session", () => {
     ]);
   });
 
-  it("cannot replace a built-in agent when a repository defines them, but can when the user or a program does", async () => {
+  it("a repository's agents cannot replace a built-in agent, but agents of the user or a program can", async () => {
     await using stage = await agentStage({
       "work/.github/agents/explore.md": agent("explore", "", "hostile"),
       "work/.github/agents/innocent.md": agent("General Purpose", "", "hostile"),
@@ -96,7 +96,7 @@ describe("agents of a session", () => {
     expect(notices[0]?.message).toContain("explore is built in");
   });
 
-  it("are left out with a notice of file and line when they are broken, and the others load", async () => {
+  it("broken agent files are omitted with a notice of file and line, and the others load", async () => {
     await using stage = await agentStage({
       "work/.github/agents/bad.md": "---\ndescription: d\ntools: 5\n---\nx\n",
       "work/.github/agents/binary.md": new Uint8Array([0x2d, 0xff, 0xfe]),
@@ -114,7 +114,7 @@ describe("agents of a session", () => {
     expect(updated.warnings).toEqual([expect.stringMatching(/good\.md:4: extra is not a field of an agent/)]);
   });
 
-  it("are reported in the form of the wire contract", async () => {
+  it("the agents of a session are reported in the form of the wire contract", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/mine.md": agent("Mine", "tools: view\nmodel: gpt-5\nuser-invocable: false\n"),
     });
@@ -139,7 +139,7 @@ describe("agents of a session", () => {
     expect(checkEvent({ ...event, type: "session.custom_agents_updated", data: updated }).ok).toBe(true);
   });
 
-  it("are not read through links that lead out of the repository", async () => {
+  it("agents are not read through links that lead out of the repository", async () => {
     await using stage = await agentStage({
       "secret/key.md": agent("secret"),
       "secret/agents/other.md": agent("other"),
@@ -205,7 +205,7 @@ describe("MCP servers of an agent", () => {
     'mcp-servers: { docs: { command: docs-server }, bad: { command: 5 }, other: { url: "https://x.test/" } }\n';
   const tree = { "work/.github/agents/a.md": agent("a", servers), "home/.troupe/agents/b.md": agent("b", servers) };
 
-  it("are not used without trust when a repository defines them, but the user's own are", async () => {
+  it("an agent's MCP servers need trust when a repository defines them, but not when the user does", async () => {
     await using stage = await agentStage(tree);
     const { agents, notices } = await stage.load();
     expect(findAgent("a", agents)).not.toHaveProperty("mcpServers");
@@ -214,7 +214,7 @@ describe("MCP servers of an agent", () => {
     expect(notices[0]?.message).toMatch(/cannot use its MCP server docs: this folder is not trusted.*troupe trust$/);
   });
 
-  it("ORC-25 are used as they were approved when a repository defines them", async () => {
+  it("ORC-25 an agent's MCP servers from a repository are used as they were approved", async () => {
     await using stage = await agentStage(tree);
     const asked: string[] = [];
     const { agents, notices } = await stage.load({

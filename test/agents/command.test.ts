@@ -32,7 +32,7 @@ async function run(stage: AgentStage, line: string) {
 }
 
 describe("troupe agents", () => {
-  it("lists every agent with its source, model, tools and purpose", async () => {
+  it("troupe agents lists every agent with its source, model, tools and purpose", async () => {
     await using stage = await agentStage({
       "work/.github/agents/a.md": agent("alpha", "tools: view\nmodel: gpt-5\n", "Does \u001b[31mred"),
     });
@@ -47,7 +47,7 @@ describe("troupe agents", () => {
     expect(rows[0]).not.toHaveProperty("prompt");
   });
 
-  it("shows one agent whole, by any of its names", async () => {
+  it("troupe agents shows one agent whole, by any of its names", async () => {
     await using stage = await agentStage({ "work/.github/agents/a.md": agent("Alpha One") });
     const { out } = await run(stage, "show alpha_one");
     expect(out).toMatch(/^name +Alpha One\nid +a\n/);
@@ -59,7 +59,7 @@ describe("troupe agents", () => {
     await expect(run(stage, "show exlore")).rejects.toMatchObject({ kind: "usage", hint: "Did you mean explore?" });
   });
 
-  it("writes a new agent that is sound, and never over another", async () => {
+  it("troupe agents writes a new agent that is sound, and never over another", async () => {
     await using stage = await agentStage();
     const project = await run(stage, "new Release+Notes");
     expect(project.out).toBe(`${stage.at("work/.troupe/agents/release-notes.md")}\n`);
@@ -81,7 +81,7 @@ describe("troupe agents", () => {
     expect(await stage.folder.read("work/.troupe/agents/taken.md")).toBe("broken");
   });
 
-  it("checks every file, and fails with file and line when one is broken", async () => {
+  it("troupe agents checks every file, and fails with file and line when one is broken", async () => {
     await using stage = await agentStage({
       "work/.github/agents/bad.md": "---\ndescription: d\ntools: 5\n---\nx\n",
       "work/.github/agents/good.md": agent("good", "extra: 1\n"),
@@ -102,7 +102,7 @@ describe("troupe agents", () => {
     await expect(run(stage, "check nowhere.md")).rejects.toThrow("does not exist");
   });
 
-  it("names the nearest subcommand", async () => {
+  it("troupe agents names the nearest subcommand", async () => {
     await using stage = await agentStage();
     await expect(run(stage, "lsit")).rejects.toThrow("Did you mean list?");
     await expect(run(stage, "constructor")).rejects.toThrow("Unknown: troupe agents constructor");

@@ -56,7 +56,7 @@ describe("tools of an agent", () => {
     ],
     ["SDK-34 not even what a reader lists itself", { readOnly: true, tools: ["view", "edit"] }, ["view"], []],
     ["what the parent does not have is said", { tools: ["view", "veiw", "sql"] }, ["view"], ["veiw", "sql"]],
-  ])("are these: %s", (_what, fields, tools, unknown) => {
+  ])("the tools of an agent are computed from its definition: %s", (_what, fields, tools, unknown) => {
     expect(effectiveTools(define(fields), PARENT, { traitsOf })).toEqual({ tools, unknown });
   });
 
@@ -67,7 +67,7 @@ describe("tools of an agent", () => {
     expect(externalTool({ name: "write_bash" })).toMatchObject({ companionOf: "bash", readOnly: false });
   });
 
-  it("are joined by what the runtime gives every agent, once and at the end", () => {
+  it("an agent gets the mandatory tools of the runtime, once and at the end", () => {
     const given = { mandatory: ["submit_result", "view"], traitsOf };
     expect(effectiveTools(define({ readOnly: true, tools: ["view", "docs-*"] }), PARENT, given).tools).toEqual([
       "view",
@@ -76,7 +76,7 @@ describe("tools of an agent", () => {
     ]);
   });
 
-  it("are never more than the parent's, whatever the definition says, at any depth", () => {
+  it("an agent's tools are never more than the parent's, whatever the definition says", () => {
     const name = fc.constantFrom(
       ...PARENT,
       "*",
@@ -144,11 +144,11 @@ describe("the model of an agent", () => {
       "brand-new",
       "call",
     ],
-  ])("is %s", (_what, fields, more, model, source) => {
+  ])("the model of an agent is %s", (_what, fields, more, model, source) => {
     expect(ask(fields, more)).toMatchObject({ model, source });
   });
 
-  it("is its parent's, with a warning, when its own cannot be used", () => {
+  it("an agent without a usable model runs on its parent's, with a warning", () => {
     expect(ask({ models: ["nope"] }, { settings: "neither" })).toEqual({
       model: "openai/gpt-5",
       source: "parent",
@@ -156,23 +156,23 @@ describe("the model of an agent", () => {
     });
   });
 
-  it("is never another one when it is required", () => {
+  it("an agent with a required model that is unavailable is refused", () => {
     expect(ask({ model: "nope", modelPolicy: "required" })).toEqual({
       refused: "The agent worker needs nope, which is not available.",
     });
   });
 
-  it("ORC-05 refuses an unknown model of a call and lists the valid ones", () => {
+  it("ORC-05 an agent call with an unknown model is refused and lists the valid ones", () => {
     expect(ask({}, { call: "openai/gtp-5" })).toEqual({
       refused: `There is no model "openai/gtp-5". Did you mean openai/gpt-5? Valid models: ${available.join(", ")}.`,
     });
   });
 
-  it("is refused when two providers offer it under the same name", () => {
+  it("a model name that two providers offer is refused as ambiguous", () => {
     expect(ask({}, { call: "claude-haiku-4.5" })).toHaveProperty("refused");
   });
 
-  it("uses the effort of the settings, else of the definition, else of a parent on the same model", () => {
+  it("an agent uses the effort of the settings, else of the definition, else of a parent on the same model", () => {
     const parent = { model: "a", effort: "high" };
     const definition = { reasoningEffort: "low" };
     expect(effectiveEffort({ settings: "max", definition, parent, model: "a" })).toBe("max");
@@ -185,23 +185,23 @@ describe("the model of an agent", () => {
 describe("skills of an agent", () => {
   const known = new Map([["notes", "NOTES"]]);
 
-  it("SDK-12 are the listed ones, and missing ones are reported", () => {
+  it("SDK-12 an agent has the skills that it lists, and missing ones are reported", () => {
     const skills = effectiveSkills(define({ skills: ["notes", "style"] }), (name) => known.get(name));
     expect(skills).toEqual({ skills: ["NOTES"], missing: ["style"] });
   });
 
-  it("SDK-11 are none when it lists none", () => {
+  it("SDK-11 an agent has no skills when it lists none", () => {
     expect(effectiveSkills(define(), (name) => known.get(name))).toEqual({ skills: [], missing: [] });
   });
 });
 
 describe("the description of agents to a model", () => {
-  it("SDK-08 SDK-09 omits agents that cannot be chosen", () => {
+  it("SDK-08 SDK-09 the list of agents for a model omits agents that cannot be chosen", () => {
     const agents = [define({ name: "open", description: "d" }), define({ name: "closed", infer: false })];
     expect(modelChoices(agents)).toEqual([{ name: "open", description: "d" }]);
   });
 
-  it("is cut to 300 characters for each agent and to 4,096 for all", () => {
+  it("the list of agents for a model is cut to 300 characters for each agent and to 4,096 in all", () => {
     const few = modelChoices([define({ name: "a", description: "x".repeat(1000) })]);
     expect(few[0]?.description).toHaveLength(300);
     const many = Array.from({ length: 60 }, (_, index) =>

@@ -29,7 +29,7 @@ describe("names of agents", () => {
     expect(findAgent(wanted, agents)?.id).toBe(id);
   });
 
-  it("are suggested when one is close", () => {
+  it("a close name of an agent is suggested for an unknown one", () => {
     expect(suggestAgent("code-reveiw", agents)).toBe("code-review");
     expect(suggestAgent("relase notes", agents)).toBe("Release Notes");
     expect(suggestAgent("something else", agents)).toBeUndefined();

@@ -12,7 +12,7 @@ const agentOf = async (head: string) => {
 };
 
 describe("a file of an agent", () => {
-  it("ORC-23 has every field in its definition", async () => {
+  it("ORC-23 an agent file has every field in its definition", async () => {
     const parsed = await parse(
       [
         "name: Code Reader",
@@ -72,7 +72,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("has default values for all fields that it omits", async () => {
+  it("an agent file has default values for all fields that it omits", async () => {
     expect(await agentOf("")).toEqual({
       id: "review",
       name: "review",
@@ -94,7 +94,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("defines a sidekick by the event that starts it, and models cannot choose a sidekick", async () => {
+  it("an agent file defines a sidekick by the event that starts it, and models cannot choose a sidekick", async () => {
     const usual = { behavior: "restart", maxSendsPerTurn: 1 };
     expect(await agentOf("sidekick: user.message\n")).toMatchObject({
       sidekick: { triggers: [{ event: "user.message" }], ...usual },
@@ -118,7 +118,7 @@ describe("a file of an agent", () => {
     "{ triggers: [user.message], behavior: often }",
     "{ triggers: [user.message], maxSendsPerTurn: 11 }",
     "{ triggers: [user.message], sends: 1 }",
-  ])("rejects the file when sidekick is %s, and says what would be valid", async (block) => {
+  ])("an agent file is rejected when sidekick is %s, and the error says what is valid", async (block) => {
     expect(await parse(`description: d\nsidekick: ${block}\n`)).toEqual({
       ok: false,
       line: 3,
@@ -126,7 +126,7 @@ describe("a file of an agent", () => {
     });
   });
 
-  it("ORC-23 is used despite an unknown field, and a warning names the field with its line", async () => {
+  it("ORC-23 an agent file is used despite an unknown field, and a warning names the field with its line", async () => {
     const parsed = await parse("description: d\ncolor: red\ntemperature: 0.2\n");
     expect(parsed).toMatchObject({
       ok: true,
@@ -164,11 +164,11 @@ describe("a file of an agent", () => {
     ['tools: "*"', null],
     ["tools: []", []],
     ["tools:", []],
-  ])("understands %s", async (line, tools) => {
+  ])("an agent file can list tools as %s", async (line, tools) => {
     expect((await agentOf(`${line}\n`)).tools).toEqual(tools);
   });
 
-  it("does not get a whole tool where it asks for a part of one", async () => {
+  it("an agent file that asks for a part of a tool does not get the whole tool", async () => {
     const parsed = await parse("description: d\ntools: Bash(git log:*, -n), Read\n");
     expect(parsed).toMatchObject({ ok: true, agent: { tools: ["view"] }, warnings: [{ line: 3 }] });
   });
@@ -179,7 +179,7 @@ describe("a file of an agent", () => {
     ["disable-model-invocation: true", false],
     ['disableModelInvocation: "false"', true],
     ["infer: true\ndisable-model-invocation: true", false],
-  ])("decides by %s whether a model may choose the agent: %s", async (line, infer) => {
+  ])("the agent file's field %s decides whether a model may choose the agent: %s", async (line, infer) => {
     expect((await agentOf(`${line}\n`)).infer).toBe(infer);
   });
 
@@ -187,7 +187,7 @@ describe("a file of an agent", () => {
     ["models: a, b\nmodel: c", ["a", "b"]],
     ["model: c", ["c"]],
     ["model: inherit", []],
-  ])("decides by %s that the agent runs on %j", async (line, models) => {
+  ])("the agent file's field %s decides that the agent runs on %j", async (line, models) => {
     expect((await agentOf(`${line}\n`)).models).toEqual(models);
   });
 
@@ -206,7 +206,7 @@ describe("a file of an agent", () => {
     ["a name that is too long", `name: ${"x".repeat(65)}\ndescription: d\n`, 2, /64/],
     ["a prompt in the wrong place", "description: d\nprompt: do it\n", 3, /below/],
     ["a key that reaches prototypes", "description: d\noutputSchema: { constructor: 1 }\n", 2, /constructor/],
-  ])("is refused with %s, and the line is named", async (_what, head, line, message) => {
+  ])("an agent file is refused with %s, and the line is named", async (_what, head, line, message) => {
     expect(await parse(head)).toEqual({ ok: false, line, message: expect.stringMatching(message) });
   });
 
@@ -220,7 +220,7 @@ describe("a file of an agent", () => {
     expect(await parseAgent(text, place)).toMatchObject({ ok: false, line: 1 });
   });
 
-  it("has its description shortened to one line without control characters", async () => {
+  it("an agent file has its description shortened to one line without control characters", async () => {
     const parsed = await parse(`description: "a\\u001b[31m red\\n line ${"x".repeat(2000)}"\n`);
     if (!parsed.ok) throw new Error(parsed.message);
     expect(parsed.agent.description).toHaveLength(1024);
@@ -228,12 +228,12 @@ describe("a file of an agent", () => {
     expect(parsed.warnings).toEqual([{ line: 2, message: "description is cut at 1024 characters" }]);
   });
 
-  it("gives the same agent with each reader of its frontmatter", async () => {
+  it("every reader of frontmatter gives the same agent", async () => {
     const text = "---\nname: quick\ndescription: Reads quickly\ntools: view, grep\nread-only: true\n---\nGo.\n";
     expect(await parseAgent(text, { ...place, read: skillFrontmatter })).toEqual(await parseAgent(text, place));
   });
 
-  it("never makes the parser throw, whatever it contains", async () => {
+  it("the parser of agent files never throws, whatever the file contains", async () => {
     const line = fc.constantFrom(
       "---",
       "name: x",
@@ -262,7 +262,7 @@ describe("a file of an agent", () => {
 describe("an agent of a program", () => {
   const from = (value: unknown) => agentFromObject(value, { source: "program" });
 
-  it("SDK-03 SDK-04 SDK-06 SDK-09 has its display name and description, all tools and infer unless it says otherwise", () => {
+  it("SDK-03 SDK-04 SDK-06 SDK-09 an agent of a program has the documented defaults", () => {
     const parsed = from({ name: "reader", prompt: "Read.", displayName: "Reader", description: "reads", tools: null });
     expect(parsed).toMatchObject({
       ok: true,
@@ -270,7 +270,7 @@ describe("an agent of a program", () => {
     });
   });
 
-  it("SDK-05 has exactly the tools that it names", () => {
+  it("SDK-05 an agent of a program has exactly the tools that it names", () => {
     expect(from({ name: "a", prompt: "p", tools: ["view", "edit"] })).toMatchObject({
       agent: { tools: ["view", "edit"] },
     });
@@ -286,7 +286,7 @@ describe("an agent of a program", () => {
       { name: "a", prompt: "p", mcpServers: JSON.parse('{"__proto__":{}}') },
       /mcpServers/,
     ],
-  ])("SDK-02 is refused with %s", (_what, value, message) => {
+  ])("SDK-02 an agent of a program is refused with %s", (_what, value, message) => {
     expect(from(value)).toMatchObject({ ok: false, message: expect.stringMatching(message) });
   });
 });

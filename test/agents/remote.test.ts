@@ -104,7 +104,7 @@ describe("agents of a server", () => {
   it.each([
     ["never answers", () => undefined],
     ["answers for ever", (_request, response) => void setInterval(() => response.write(" "), 20).unref()],
-  ] satisfies [string, RequestListener][])("are given up when the server %s", async (_what, listener) => {
+  ] satisfies [string, RequestListener][])("remote agents are given up when the server %s", async (_what, listener) => {
     await using server = await serve(listener);
     const messages: string[] = [];
     const start = performance.now();
@@ -114,7 +114,7 @@ describe("agents of a server", () => {
     expect(messages).toHaveLength(1);
   });
 
-  it("are abandoned even if the request ignores the signal", async () => {
+  it("remote agents are abandoned even if the request ignores the signal", async () => {
     const messages: string[] = [];
     const note = ({ message }: { message: string }): void => void messages.push(message);
     await loadRemote(() => new Promise(() => undefined), { note, withinMs: 30 });
@@ -129,7 +129,7 @@ describe("agents of a server", () => {
     ["https://example.test/", "acme"],
     ["https://example.test/", "../.."],
     ["https://example.test/", "acme/shop?x=1"],
-  ])("are not requested from %s for %s", (baseUrl, repository) => {
+  ])("remote agents are not requested from %s for %s", (baseUrl, repository) => {
     expect(() => remoteAgents({ baseUrl, token: "t", repository })).toThrow(/cannot be used|owner\/name/);
   });
 });

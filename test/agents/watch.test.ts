@@ -14,7 +14,7 @@ function listener() {
 }
 
 describe("watched agents", () => {
-  it("ORC-11 are added, changed and removed while a session runs", async () => {
+  it("ORC-11 watched agents are added, changed and removed while a session runs", async () => {
     await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
     const { heard, until, onChange } = listener();
     const watch = await watchAgents(stage.sources, onChange);
@@ -36,7 +36,7 @@ describe("watched agents", () => {
     }
   });
 
-  it("are found on a refresh when their folder appears later, and that folder is watched from then on", async () => {
+  it("a refresh finds agents whose folder appeared later, and then watches that folder", async () => {
     await using stage = await agentStage();
     const { until, onChange } = listener();
     let asked = 0;
@@ -54,7 +54,7 @@ describe("watched agents", () => {
     }
   });
 
-  it("are not notified after the watch is closed", async () => {
+  it("no changes of agents are reported after the watch is closed", async () => {
     await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
     const { heard, onChange } = listener();
     const watch = await watchAgents(stage.sources, onChange);

@@ -25,7 +25,7 @@ const result = (number: number, characters: number): Message[] => [
 ];
 
 describe("the report on the context window", () => {
-  it("counts by kind, and lists the ten largest results by tool", () => {
+  it("the report on the context window counts by kind, and lists the ten largest results by tool", () => {
     const shown = {
       system: `You are.\n<custom_instructions>\n${"i".repeat(400)}\n</custom_instructions>`,
       tools: [echo, remote],
@@ -51,7 +51,7 @@ describe("the report on the context window", () => {
 });
 
 describe("the compaction thresholds", () => {
-  it("are 0.80 and 0.95 unless a program or the environment sets valid ones", () => {
+  it("the compaction thresholds are 0.80 and 0.95 unless a program or the environment sets valid ones", () => {
     expect(compactionOptions({})).toEqual({ enabled: true, backgroundThreshold: 0.8, bufferThreshold: 0.95 });
     const environment = { COPILOT_BACKGROUND_COMPACTION_THRESHOLD: "0.5", COPILOT_BUFFER_EXHAUSTION_THRESHOLD: "7" };
     expect(compactionOptions(environment)).toEqual({ enabled: true, backgroundThreshold: 0.5, bufferThreshold: 0.95 });
@@ -75,20 +75,20 @@ describe("the work snapshot beside a summary", () => {
     { id: "b", status: "pending", title: "second" },
   ];
 
-  it("lists the todos, open ones first, and the running or waiting agents, with ids", async () => {
+  it("the work snapshot lists the todos, open ones first, and the running or waiting agents, with ids", async () => {
     expect(await workSnapshot("session-1", { readTodos, tasks })).toEqual({
       todos: "- b [pending] second\n- a [done] first",
       agents: "- agent_id: scout (explore), running: look around\n- agent_id: other (task), idle: build",
     });
   });
 
-  it("lists only its own agents for an agent other than the main one", async () => {
+  it("the work snapshot of a subagent lists only its own agents", async () => {
     expect(await workSnapshot("session-1/scout", { readTodos, tasks })).toEqual({
       agents: "- agent_id: scout (explore), running: look around",
     });
   });
 
-  it("has a limit, and is empty when nothing can be read", async () => {
+  it("the work snapshot has a limit, and is empty when nothing can be read", async () => {
     const many = async () => Array.from({ length: 500 }, (_, index) => ({ id: `t${index}`, status: "pending" }));
     expect((await workSnapshot("s", { readTodos: many })).todos?.split("\n").at(-1)).toBe("- and 400 more");
     expect(await workSnapshot("s", { readTodos: () => Promise.reject(new Error("gone")) })).toEqual({});

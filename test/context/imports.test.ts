@@ -13,7 +13,7 @@ describe("the search for imports", () => {
     ["a `lone backtick and @a.md", ["/p/a.md"]],
     ["@a.md @a.md @./a.md", ["/p/a.md"]],
     ["@ and @@ and @", ["/p/@"]],
-  ])("finds the imported paths of %j", (text, expected) => {
+  ])("the search for imports finds the imported paths of %j", (text, expected) => {
     expect(importedPaths(text, "/p")).toEqual(expected);
   });
 });
@@ -37,7 +37,7 @@ describe("imports", () => {
     expect(notices).toEqual([]);
   });
 
-  it("never read files outside of the workspace, hidden files or denied files", async () => {
+  it("imports in instructions never read files outside of the workspace, hidden files or denied files", async () => {
     await using at = await place({
       "project/AGENTS.md":
         "@../secret.md @link.md @folder/secret.md @.env @sub/.ssh/key.md @denied.md @missing.md @/etc/hostname-of-nobody",

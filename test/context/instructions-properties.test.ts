@@ -34,7 +34,7 @@ const tags = (text: string): string[] =>
   );
 
 describe("instructions from arbitrary files", () => {
-  it("do not break out of their tags", async () => {
+  it("instructions with arbitrary content do not break out of their tags", async () => {
     await using at = await place();
     await fc.assert(
       fc.asyncProperty(hostile, hostile, async (one, other) => {

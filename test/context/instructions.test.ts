@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { blocksIn, place } from "./place.ts";
 
 describe("instruction files of a project", () => {
-  it("are merged from the git root, the working folder and each level between, in that order", async () => {
+  it("instruction files are merged from the git root, the working folder and each level between, in that order", async () => {
     await using at = await place({
       "project/.github/copilot-instructions.md": "one",
       "project/AGENTS.md": "two",
@@ -31,7 +31,7 @@ describe("instruction files of a project", () => {
     expect(notices).toEqual([]);
   });
 
-  it("are marked as text of the project that grants no permissions", async () => {
+  it("instruction files are marked as text of the project that grants no permissions", async () => {
     await using at = await place({ "project/AGENTS.md": "Use tabs." });
     const { text } = await at.read();
     expect(text).toMatch(
@@ -39,7 +39,7 @@ describe("instruction files of a project", () => {
     );
   });
 
-  it("are empty when there are none or they are switched off", async () => {
+  it("instructions are empty when there are no files or they are switched off", async () => {
     await using at = await place({ "other/AGENTS.md": "x" });
     expect(await at.read()).toMatchObject({ text: "", references: [], files: [], notices: [] });
     const off = await at.read({ cwd: "other", enabled: false });
@@ -47,7 +47,7 @@ describe("instruction files of a project", () => {
     expect(await off.nested.onFileAccess(at.folder.at("other/x/y.ts"))).toEqual([]);
   });
 
-  it("are included once when they are the same text, link or file", async () => {
+  it("instruction files are included once when they are the same text, link or file", async () => {
     await using at = await place({ "project/AGENTS.md": "Use tabs.\n", "project/a/AGENTS.md": "\nUse tabs." });
     await symlink("AGENTS.md", at.folder.at("project/CLAUDE.md"));
     await link(at.folder.at("project/AGENTS.md"), at.folder.at("project/GEMINI.md"));
@@ -74,7 +74,7 @@ describe("instruction files of a project", () => {
 });
 
 describe("refused instructions", () => {
-  it("are named in a notice when they are links that lead out of the workspace", async () => {
+  it("instruction files that are links out of the workspace are refused with a notice", async () => {
     await using at = await place({ "secret.md": "SECRET", "rules/x.instructions.md": "SECRET" });
     await mkdir(at.folder.at("project/.github"));
     await symlink("../secret.md", at.folder.at("project/AGENTS.md"));
@@ -85,7 +85,7 @@ describe("refused instructions", () => {
     expect(notices.join("\n")).toMatch(/instructions was not read: .*\nAGENTS.md was not read: it is a link/);
   });
 
-  it("are named in a notice when they are not text", async () => {
+  it("instruction files that are not text are refused with a notice", async () => {
     await using at = await place({
       "project/AGENTS.md": Uint8Array.of(0x41, 0, 0x42),
       "project/CLAUDE.md": Uint8Array.of(0xff, 0xfe, 0x41),
@@ -104,14 +104,14 @@ describe("refused instructions", () => {
     expect(await at.read()).toMatchObject({ text: "", notices: [] });
   });
 
-  it("are cut after 32 KiB of a file, with a notice", async () => {
+  it("an instruction file is cut after 32 KiB, with a notice", async () => {
     await using at = await place({ "project/AGENTS.md": "é".repeat(20_000) });
     const { text, notices } = await at.read();
     expect(text).toContain("é\n[Cut here by troupe: 32768 of 40000 bytes.]");
     expect(notices).toEqual(["AGENTS.md has 40000 bytes: only the first 32768 are used."]);
   });
 
-  it("are cut after 64 KiB in all, with a notice", async () => {
+  it("instruction files are cut after 64 KiB in all, with a notice", async () => {
     await using at = await place({
       "project/AGENTS.md": "a".repeat(30_000),
       "project/CLAUDE.md": "b".repeat(30_000),
@@ -167,7 +167,7 @@ describe("instructions of the user", () => {
     expect(notices).toEqual(["The instruction folder ../missing does not exist or cannot be read."]);
   });
 
-  it("may be links to any place", async () => {
+  it("instructions of the user may be links to any place", async () => {
     await using at = await place({ "dotfiles/mine.md": "mine" });
     await symlink("../dotfiles/mine.md", at.folder.at("home/instructions.md"));
     expect((await at.read()).text).toContain("mine");
@@ -175,7 +175,7 @@ describe("instructions of the user", () => {
 });
 
 describe("rules for certain files", () => {
-  it("are included when they apply everywhere, and otherwise listed", async () => {
+  it("rules for certain files are included when they apply everywhere, and otherwise listed", async () => {
     await using at = await place({
       "project/.github/instructions/all.instructions.md": "---\napplyTo: '**'\n---\nALL",
       "project/.github/instructions/none.instructions.md": "NONE",
@@ -200,14 +200,14 @@ describe("rules for certain files", () => {
     );
   });
 
-  it("are shown whole when their frontmatter is wrong, with a notice that names the line", async () => {
+  it("rules for certain files are shown whole when their frontmatter is wrong, with a notice that names the line", async () => {
     await using at = await place({ "project/.claude/rules/x.md": "---\npaths: [a\n---\nBODY" });
     const { text, notices } = await at.read();
     expect(text).toContain("paths: [a\n---\nBODY");
     expect(notices).toEqual([expect.stringMatching(/^\.claude\/rules\/x\.md, line 3: /)]);
   });
 
-  it("are listed up to a limit, and a notice counts the others", async () => {
+  it("rules for certain files are listed up to a limit, and a notice counts the others", async () => {
     const rule = (at: number): [string, string] => [
       `project/.claude/rules/${"long-name-".repeat(10)}${at}.md`,
       `---\npaths: "src/${at}/**"\n---\nrule ${at}`,

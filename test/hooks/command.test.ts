@@ -10,7 +10,7 @@ const ends = (events: { type: string; data: Record<string, unknown> }[]) =>
   events.filter(({ type }) => type === "hook.end").map(({ data }) => data);
 
 describe("a command hook", () => {
-  it("runs without a shell when it is exec, and keeps words whole", async () => {
+  it("a command hook with exec runs without a shell, and keeps words whole", async () => {
     await using folder = await tempFolder({
       "say.mjs": "console.log(JSON.stringify({ additionalContext: process.argv.slice(2).join('|') }))",
     });
@@ -23,13 +23,13 @@ describe("a command hook", () => {
     expect(released()).toBe(1);
   });
 
-  it("runs with the project's identity and without network when it belongs to a project", async () => {
+  it("a project's command hook runs with the project's identity and without network", async () => {
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }, { origin: projectOrigin }));
     await hooks.fire("sessionStart", start);
     expect(requests[0]).toMatchObject({ scope: "project", hosts: [] });
   });
 
-  it("E01: sees none of the secrets of its parent, and its own variables expanded from what it may see", async () => {
+  it("E01: a command hook sees no secrets of its parent, and its variables expand only from what it may see", async () => {
     const secrets = Object.fromEntries(
       [
         "ANTHROPIC_API_KEY",
@@ -63,7 +63,7 @@ describe("a command hook", () => {
     expect(seen).toContain("TROUPE_HOOK_DEPTH=1");
   });
 
-  it("does not run the user's shell start-up files", async () => {
+  it("a command hook does not run the user's shell start-up files", async () => {
     await using folder = await tempFolder({ ".bashrc": "touch read", ".bash_profile": "touch read" });
     const environment = { PATH: process.env.PATH, HOME: folder.path, BASH_ENV: folder.at(".bashrc") };
     const { hooks } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }), {
@@ -74,7 +74,7 @@ describe("a command hook", () => {
     expect(Object.keys(await folder.tree())).toEqual([".bash_profile", ".bashrc"]);
   });
 
-  it("knows the folder of its plugin", async () => {
+  it("a plugin's command hook has the plugin's folders in its environment and in its cwd", async () => {
     await using folder = await tempFolder({ "plugin/run.sh": "env > ../seen", "data/x": "" });
     const plugin = { root: folder.at("plugin"), data: folder.at("data") };
     const origin = { scope: "plugin", owner: "user", file: "hooks.json", plugin } as const;
@@ -96,7 +96,7 @@ describe("a command hook", () => {
     for (const name of names) expect(seen).toContain(`${name}=${name.endsWith("DATA") ? plugin.data : plugin.root}`);
   });
 
-  it("is not run with a folder whose name the shell would interpret", async () => {
+  it("a command hook is not run with a folder whose name the shell would interpret", async () => {
     await using folder = await tempFolder({ "a $(touch pwned)/x": "" });
     const { hooks, events, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "ls {{project_dir}}" }] }), {
       projectRoot: folder.at("a $(touch pwned)"),
@@ -118,7 +118,7 @@ describe("a command hook", () => {
     ["elsewhere", "/", projectOrigin, false],
     ["behind a link", "link", projectOrigin, false],
     ["nowhere", "missing", userOrigin, false],
-  ])("has a cwd %s (%s) of %o and runs: %s", async (_, cwd, origin, runs) => {
+  ])("a command hook with cwd %s (%s) of %o runs: %s", async (_, cwd, origin, runs) => {
     await using folder = await tempFolder({ "project/sub/x": "" });
     await symlink("/", folder.at("project/link"));
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true", cwd }] }, { origin }), {
@@ -128,7 +128,7 @@ describe("a command hook", () => {
     expect(requests).toHaveLength(runs ? 1 : 0);
   });
 
-  it("reports progress as it comes, at most a hundred times, and answers with the rest", async () => {
+  it("a command hook reports up to a hundred progress lines, and answers with the rest", async () => {
     const script = `for i in $(seq 150); do echo '{"type":"progress","message":"step '$i'","temporary":true}'; done
       echo; printf '{"additionalContext":\\n"two\\\\nlines"}'`;
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ bash: script }] }));
@@ -138,7 +138,7 @@ describe("a command hook", () => {
     expect(progress[0]?.data).toEqual({ message: "step 1", temporary: true });
   });
 
-  it("is stopped after 10 MiB of output, and its guard denies", async () => {
+  it("a command hook is stopped after 10 MiB of output, and a guard then denies", async () => {
     const { hooks, events } = hookStage(hooksOf({ preToolUse: [{ bash: "head -c 1073741824 /dev/zero" }] }));
     const before = process.memoryUsage().rss;
     const said = await hooks.fire("preToolUse", bashCall);
@@ -147,7 +147,7 @@ describe("a command hook", () => {
     expect(ends(events)[0]).toMatchObject({ success: false, error: { message: "it printed more than 10 MiB" } });
   });
 
-  it("does not wait for a grandchild that holds its output, and ends it", async () => {
+  it("a command hook does not wait for a grandchild that holds its output, and ends it", async () => {
     await using folder = await tempFolder();
     const script = `sleep 60 & echo $! > pid; echo '{"additionalContext":"quick"}'`;
     const { hooks } = hookStage(hooksOf({ sessionStart: [{ bash: script }] }), { projectRoot: folder.path });
@@ -158,13 +158,13 @@ describe("a command hook", () => {
     await expect.poll(() => isAlive(pid)).toBe(false); // killed, and gone as soon as the system comes round to it
   });
 
-  it("loses nothing of an answer that fills the pipe while a grandchild holds it", async () => {
+  it("a command hook loses nothing of an answer that fills the pipe while a grandchild holds it", async () => {
     const script = `sleep 60 & node -e 'process.stdout.write(JSON.stringify({ additionalContext: "x".repeat(9000), filler: "y".repeat(900000) }))'`;
     const { hooks } = hookStage(hooksOf({ sessionStart: [{ bash: script }] }));
     expect(await hooks.fire("sessionStart", start)).toEqual({ additionalContext: "x".repeat(9000) });
   });
 
-  it("loses nothing of an answer while the event loop was too busy to read it", async () => {
+  it("a command hook loses nothing of an answer while the event loop was too busy to read it", async () => {
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [{ bash: "head -c 60000 /dev/zero | tr '\\0' ' '; echo no >&2; exit 2" }] }),
       {
@@ -180,7 +180,7 @@ describe("a command hook", () => {
     });
   });
 
-  it("leaves no process when it is aborted, reports its end, and passes on the abort", async () => {
+  it("a command hook leaves no process when it is aborted, reports its end, and passes on the abort", async () => {
     await using folder = await tempFolder();
     const script = "echo $$ > leader; sleep 60 & echo $! > child; wait";
     const stage = hookStage(hooksOf({ preToolUse: [{ bash: script }] }), { projectRoot: folder.path });
@@ -195,7 +195,7 @@ describe("a command hook", () => {
     expect(stage.released()).toBe(1);
   });
 
-  it("is killed after its timeout when it ignores SIGTERM", async () => {
+  it("a command hook is killed after its timeout when it ignores SIGTERM", async () => {
     await using folder = await tempFolder();
     const script = "trap '' TERM; echo $$ > leader; while :; do sleep 0.1; done";
     const stage = hookStage(hooksOf({ sessionStart: [{ bash: script, timeoutSec: 1 }] }), { projectRoot: folder.path });
@@ -206,20 +206,20 @@ describe("a command hook", () => {
     expect(ends(stage.events)[0]).toMatchObject({ error: { message: "it did not answer within 1 s" } });
   });
 
-  it("may close its input before it reads it", async () => {
+  it("a command hook may close its input before it reads it", async () => {
     const { hooks } = hookStage(hooksOf({ preToolUse: [{ bash: "exec <&-; sleep 0.05; echo '{}'" }] }));
     const toolArgs = { content: "x".repeat(1024 * 1024) };
     expect(await hooks.fire("preToolUse", { ...bashCall, toolArgs })).toEqual({});
   });
 
-  it("is refused an input that is too long, and its guard denies", async () => {
+  it("a command hook is refused an input that is too long, and a guard then denies", async () => {
     const { hooks, requests } = hookStage(hooksOf({ preToolUse: [{ bash: "true" }] }));
     const toolArgs = { content: "x".repeat(11 * 1024 * 1024) };
     const said = await hooks.fire("preToolUse", { ...bashCall, toolArgs });
     expect([said.permissionDecision, requests.length]).toEqual(["deny", 0]);
   });
 
-  it("does not run without a sandbox when it must have one", async () => {
+  it("a command hook that requires a sandbox does not run without one", async () => {
     const { hooks } = hookStage(hooksOf({ preToolUse: [{ bash: "true" }] }, { origin: projectOrigin }), {
       prepare: () => Promise.reject(new Error("there is no sandbox")),
     });
@@ -230,7 +230,7 @@ describe("a command hook", () => {
 });
 
 describe("a function as a hook", () => {
-  it("gets its own copy of the input, with arguments as a value", async () => {
+  it("a function hook gets its own copy of the input, with arguments as a value", async () => {
     const inputs: unknown[] = [];
     const hook = programHook({
       point: "preToolUse",
@@ -244,7 +244,7 @@ describe("a function as a hook", () => {
     expect(inputs).toEqual(Array(2).fill({ ...bashCall, timestamp: Date.UTC(2026, 0, 1) }));
   });
 
-  it("is abandoned when it never answers", async () => {
+  it("a function hook is abandoned when it never answers", async () => {
     const { hooks } = hookStage([
       programHook({ point: "sessionStart", timeoutMs: 20, run: () => new Promise(() => undefined) }),
     ]);

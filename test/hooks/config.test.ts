@@ -11,7 +11,7 @@ const notices = (value: unknown, origin = userOrigin) => file(value, origin).not
 const entry = (fields: object, point = "preToolUse") => ({ hooks: { [point]: [fields] } });
 
 describe("a file of hooks", () => {
-  it("becomes definitions with every field set", () => {
+  it("a hooks file becomes definitions with every field set", () => {
     const { definitions } = file({
       version: 1,
       hooks: {
@@ -67,7 +67,7 @@ describe("a file of hooks", () => {
     ]);
   });
 
-  it("knows every point in both spellings", () => {
+  it("a hooks file can name every event in both spellings", () => {
     const names = [...hookPoints, ...hookPoints.map(pascalName)];
     const { definitions, notices: said } = file({
       hooks: Object.fromEntries(names.map((name) => [name, [{ bash: "x" }]])),
@@ -81,7 +81,7 @@ describe("a file of hooks", () => {
     expect(names).toContain("UserPromptSubmit");
   });
 
-  it("reads groups that share a matcher", () => {
+  it("a hooks file reads groups that share a matcher", () => {
     const { definitions } = file({
       hooks: { PreToolUse: [{ matcher: "Bash|Edit", hooks: [{ type: "command", command: "a" }, { command: "b" }] }] },
     });
@@ -91,7 +91,7 @@ describe("a file of hooks", () => {
     ]);
   });
 
-  it("takes bash or powershell by the system, and command for both", () => {
+  it("a hooks file uses bash or powershell by the system, and command for both", () => {
     const text = (platform: NodeJS.Platform, fields: object): unknown =>
       parseHookFile(JSON.stringify(entry(fields)), { origin: userOrigin, environment: {}, platform }).definitions[0]
         ?.run;
@@ -119,7 +119,7 @@ describe("a file of hooks", () => {
     ["a prompt elsewhere", { type: "prompt", prompt: "hello" }, "only possible at sessionStart"],
     ["an address that is none", { type: "http", url: "example" }, "url: is not an address"],
     ["a group in a group", { hooks: [{ hooks: [] }] }, "preToolUse[0].hooks[0]: must be an object"],
-  ])("drops an entry with %s, reports that, and keeps its siblings", (_, bad, message) => {
+  ])("a hooks file drops an entry with %s, reports that, and keeps its siblings", (_, bad, message) => {
     const { definitions, notices: said } = file({ hooks: { preToolUse: [bad, { bash: "good" }] } });
     expect(said.map((notice) => notice.message).join()).toContain(message);
     expect(definitions.map(({ pinned }) => pinned.shown)).toEqual(["preToolUse: good"]);
@@ -138,20 +138,20 @@ describe("a file of hooks", () => {
     ["a switch that is none", { disableAllHooks: "yes" }, "disableAllHooks must be true or false"],
     ["a prototype", '{"hooks":{"preToolUse":[{"bash":"x","env":{"__proto__":"x"}}]}}', "__proto__ is not allowed"],
     ["64 KiB of depth", `${"[".repeat(65_536)}${"]".repeat(65_536)}`, "nested more than 64 deep"],
-  ])("is rejected whole with %s", (_, value, message) => {
+  ])("a hooks file is rejected whole with %s", (_, value, message) => {
     const { definitions, notices: said } = file(value);
     expect(definitions).toEqual([]);
     expect(said).toHaveLength(1);
     expect(said[0]?.message).toContain(message);
   });
 
-  it("names the nearest event for one that does not exist", () => {
+  it("a hooks file with an unknown event gets the nearest event suggested", () => {
     expect(notices(entry({ bash: "x" }, "preToolUsed"))).toEqual([
       "hooks.preToolUsed: there is no such event; did you mean preToolUse?",
     ]);
   });
 
-  it("is empty when it disables itself", () => {
+  it("a hooks file is empty when it disables itself", () => {
     expect(file({ disableAllHooks: true, ...entry({ bash: "x" }) })).toEqual({
       definitions: [],
       notices: [],
@@ -159,17 +159,17 @@ describe("a file of hooks", () => {
     });
   });
 
-  it("is limited to a hundred hooks", () => {
+  it("a hooks file is limited to a hundred hooks", () => {
     const { definitions, notices: said } = file({ hooks: { sessionEnd: Array(150).fill({ bash: "x" }) } });
     expect(definitions).toHaveLength(100);
     expect(said[0]?.message).toContain("more than 100 hooks");
   });
 
-  it("cannot set a timeout above the maximum", () => {
+  it("a hooks file cannot set a timeout above the maximum", () => {
     expect(file(entry({ bash: "x", timeoutSec: 1e9 })).definitions[0]?.timeoutMs).toBe(MAX_TIMEOUT_MS);
   });
 
-  it("fails closed by default at points that decide, and only where it can refuse", () => {
+  it("hooks fail closed by default at points that decide, and only where they can refuse", () => {
     const mode = (point: string, onFailure?: string) =>
       file(entry({ bash: "x", ...(onFailure && { onFailure }) }, point)).definitions[0]?.onFailure;
     expect([mode("preToolUse"), mode("permissionRequest"), mode("postToolUse"), mode("agentStop")]).toEqual([
@@ -185,7 +185,7 @@ describe("a file of hooks", () => {
     ]);
   });
 
-  it("cannot set LD_PRELOAD when it is a project's", () => {
+  it("a project's hooks file cannot set LD_PRELOAD", () => {
     const preload = entry({ bash: "x", env: { LD_PRELOAD: "evil.so" } });
     expect(notices(preload, projectOrigin).join()).toContain("env.LD_PRELOAD");
     expect(notices(preload, userOrigin)).toEqual([]);
@@ -195,7 +195,7 @@ describe("a file of hooks", () => {
 describe("the pinned definition", () => {
   const pinned = (fields: object) => file(entry(fields)).definitions[0]?.pinned;
 
-  it("shows the command on one line and contains everything that decides", () => {
+  it("the pinned definition of a hook shows the command on one line and contains everything that decides", () => {
     expect(pinned({ bash: "a\n  b\u001b[2J", matcher: "bash" })).toEqual({
       id: "hook:hooks.json#0",
       shown: "preToolUse (bash): a b",
@@ -227,18 +227,18 @@ describe("the pinned definition", () => {
     { bash: "x", onFailure: "open" },
     { bash: "x", timeoutSec: 1 },
     { exec: "x" },
-  ])("changes with %o", (fields) => {
+  ])("the pinned definition of a hook changes with %o", (fields) => {
     expect(pinned(fields)?.value).not.toEqual(pinned({ bash: "x" })?.value);
   });
 
-  it("names the variables that would leave the machine", () => {
+  it("the pinned definition of a hook names the variables that would leave the machine", () => {
     const http = { type: "http", url: "https://example.com/", allowedEnvVars: ["TOKEN_A", "TOKEN_B"] };
     expect(pinned(http)?.shown).toBe("preToolUse: POST https://example.com/ with 2 variables: TOKEN_A, TOKEN_B");
   });
 });
 
 describe("the guide to hooks", () => {
-  it("has an example that uses everything", () => {
+  it("the guide to hooks has an example that uses everything", () => {
     const [example = ""] = codeBlocks(read("docs/how-to/hooks.md"), "json");
     const { definitions, notices: said } = file(example);
     expect(said).toEqual([]);
@@ -255,7 +255,7 @@ describe("hooks in settings", () => {
     [{ preToolUse: {} }, "hooks.json: hooks.preToolUse must be a list"],
     ["all", "hooks.json: hooks must be an object"],
     [{ version: 3, hooks: {} }, "hooks.json: version 3"],
-  ])("are refused when they are wrong: %o", (value, message) => {
+  ])("invalid hooks in settings are refused: %o", (value, message) => {
     expect(() => inline(value)).toThrow(message);
   });
 
@@ -297,11 +297,11 @@ describe("the address of a hook", () => {
     ["preToolUse", { url: "https://[::ffff:10.0.0.1]" }, {}, "is an address"],
     ["preToolUse", { url: "https://[fe80::1]" }, {}, "is an address"],
     ["preToolUse", { url: "https://[fd00::1]" }, {}, "is an address"],
-  ])("is checked at %s: %o with %o: %s", (point, fields, environment, expected) => {
+  ])("a hook's address is checked at %s: %o with %o: %s", (point, fields, environment, expected) => {
     expect(problem(point, fields, environment)).toContain(expected);
   });
 
-  it("is never in the local network when a project sets it, whatever the hook is for", () => {
+  it("a project's hook cannot have an address in the local network", () => {
     expect(problem("sessionEnd", { url: "http://169.254.169.254/x" }, {}, projectOrigin)).toContain("is an address");
     expect(problem("sessionEnd", { url: "http://localhost/x" }, {}, projectOrigin)).toContain("a name of this machine");
   });
@@ -329,11 +329,11 @@ describe("a matcher", () => {
     ["notification", "agent_.*", "shell_completed", false],
     ["preCompact", "manual", "auto", false],
     ["Stop", "ignored", "anything", true],
-  ])("is tested at %s: %s on %s: %s", (point, matcher, subject, expected) => {
+  ])("a hook's matcher is tested at %s: %s on %s: %s", (point, matcher, subject, expected) => {
     expect(matches(point, matcher, subject)).toBe(expected);
   });
 
-  it("cannot be bypassed by a long name", () => {
+  it("a long tool name does not bypass a hook's matcher", () => {
     expect(matches("preToolUse", "bash", "x".repeat(257))).toBe(true);
   });
 });

@@ -131,7 +131,7 @@ const cases: { [P in HookPoint]: { input: Omit<HookInput<P>, "sessionId" | "cwd"
 };
 
 describe("ORC-54: the input of a hook on stdin", () => {
-  it.each(hookPoints)("has all fields in both dialects at %s", async (point) => {
+  it.each(hookPoints)("ORC-54: a hook's input on stdin has all fields in both dialects at %s", async (point) => {
     await using folder = await tempFolder();
     const definitions = hooksOf({
       [point]: [{ bash: "cat > camel.json" }],
@@ -157,7 +157,7 @@ describe("ORC-54: the input of a hook on stdin", () => {
 });
 
 describe("names of tools", () => {
-  it("are translated in both directions", () => {
+  it("tool names for hooks are translated in both directions", () => {
     expect(["bash", "view", "rg", "task", "str_replace_editor", "sql"].map(claudeName)).toEqual([
       "Bash",
       "Read",

@@ -16,7 +16,7 @@ const stop = { ...place, stopReason: "end_turn", stop_hook_active: false } as co
 const failure = { ...bashCall, error: "it broke" };
 
 describe("each run of a hook", () => {
-  it("has one start and one end with the same id, in order, with its input and output", async () => {
+  it("each hook run has one start and one end with the same id, in order, with its input and output", async () => {
     const { hooks, events } = hookStage(
       hooksOf({ sessionStart: [{ bash: `echo '{"additionalContext":"one"}'` }, { bash: "echo oops >&2; exit 7" }] }),
     );
@@ -42,7 +42,7 @@ describe("each run of a hook", () => {
     expect(rest).toEqual([]);
   });
 
-  it("stores no more than 8 KiB of its input and output", async () => {
+  it("each hook run stores no more than 8 KiB of its input and output", async () => {
     const { hooks, events } = hookStage([
       programHook({
         point: "preToolUse",
@@ -60,7 +60,7 @@ describe("each run of a hook", () => {
     expect(begin?.data.input).toMatchObject({ toolName: "bash", sessionId: "s-1" });
   });
 
-  it("is reported to the caller's listener if there is one", async () => {
+  it("each hook run is reported to the caller's listener if there is one", async () => {
     const told: string[] = [];
     const { hooks, events } = hookStage([programHook({ point: "sessionStart", run: () => undefined })]);
     await hooks.fire("sessionStart", start, { emit: async (type) => void told.push(type) });
@@ -69,7 +69,7 @@ describe("each run of a hook", () => {
 });
 
 describe("the choice of hooks", () => {
-  it("ORC-51: contains the hooks at subagentStart whose matcher names the agent", async () => {
+  it("ORC-51: the hooks at subagentStart are those whose matcher names the agent", async () => {
     await using folder = await tempFolder();
     const definitions = hooksOf({
       subagentStart: [
@@ -83,14 +83,14 @@ describe("the choice of hooks", () => {
     expect(Object.keys(await folder.tree())).toEqual(["review.json"]);
   });
 
-  it("costs nothing when there are no hooks", async () => {
+  it("firing a point without hooks costs nothing", async () => {
     const { hooks, events } = hookStage(hooksOf({ sessionStart: [{ type: "prompt", prompt: "Hello" }] }));
     expect([hooks.has("preToolUse"), hooks.has("sessionStart"), hooks.startPrompts]).toEqual([false, false, ["Hello"]]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({});
     expect(events).toEqual([]);
   });
 
-  it("contains all hooks, policy first and programs last", async () => {
+  it("hooks of all sources are chosen, policy first and programs last", async () => {
     const order: string[] = [];
     const note = (scope: "policy" | "user" | "project" | "program") => {
       const hook = programHook({ point: "preToolUse", run: () => void order.push(scope) });
@@ -179,7 +179,7 @@ describe("exit codes of a command and their meaning", () => {
     expect(reason.startsWith("redred")).toBe(true);
   });
 
-  it("have the same effect after a thousand failures, which are reported once", async () => {
+  it("a hook's failures have the same effect a thousand times, and are reported once", async () => {
     const { hooks, warnings, events } = hookStage([
       programHook({ point: "preToolUse", run: () => Promise.reject(new Error("broken")) }),
     ]);
@@ -205,12 +205,12 @@ describe("an answer of a hook for Claude", () => {
       { permissionDecision: "allow", modifiedArgs: { command: "pwd" } },
     ],
     [{ modifiedArguments: { command: "pwd" } }, { modifiedArgs: { command: "pwd" } }],
-  ])("is understood: %o", async (said, expected) => {
+  ])("an answer in Claude's dialect is understood: %o", async (said, expected) => {
     const { hooks } = hookStage([programHook({ point: "preToolUse", run: () => said })]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual(expected);
   });
 
-  it("is understood at a permission request", async () => {
+  it("an answer in Claude's dialect is understood at a permission request", async () => {
     const said = { hookSpecificOutput: { decision: { behavior: "deny", message: "no", interrupt: true } } };
     const { hooks } = hookStage([programHook({ point: "permissionRequest", run: () => said })]);
     expect(await hooks.fire("permissionRequest", request)).toEqual({
@@ -233,7 +233,7 @@ describe("changed arguments", () => {
   const change = (to: string) =>
     programHook({ point: "preToolUse", run: () => ({ modifiedArgs: { command: to }, permissionDecision: "allow" }) });
 
-  it("are passed to the next hook, and earlier hooks are asked again", async () => {
+  it("arguments that a hook changed are passed to the next hook, and earlier hooks are asked again", async () => {
     seen.length = 0;
     const { hooks } = hookStage([guard, change("rm -rf ."), guard]);
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({
@@ -243,7 +243,7 @@ describe("changed arguments", () => {
     expect(seen).toEqual([{ command: "ls" }, { command: "rm -rf ." }, { command: "rm -rf ." }]);
   });
 
-  it("cannot bypass a guard that ran before", async () => {
+  it("arguments that a hook changed cannot bypass a guard that ran before", async () => {
     const { hooks } = hookStage([guard, change("rm -rf .")]);
     expect((await hooks.fire("preToolUse", bashCall)).permissionDecision).toBe("deny");
     const fine = hookStage([guard, change("pwd")]);
@@ -257,7 +257,7 @@ describe("changed arguments", () => {
 describe("precedence of answers", () => {
   const say = (fields: object) => ({ bash: `echo '${JSON.stringify(fields)}'` });
 
-  it("does not let a project's approval count", async () => {
+  it("a project hook's approval does not count", async () => {
     const allow = say({ permissionDecision: "allow", behavior: "allow" });
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [allow], permissionRequest: [allow] }, { origin: projectOrigin }),
@@ -266,14 +266,14 @@ describe("precedence of answers", () => {
     expect(await hooks.fire("permissionRequest", request)).toEqual({});
   });
 
-  it("lets a project's refusal count", async () => {
+  it("a project hook's refusal counts", async () => {
     const { hooks } = hookStage(
       hooksOf({ preToolUse: [say({ permissionDecision: "ask" })] }, { origin: projectOrigin }),
     );
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({ permissionDecision: "ask" });
   });
 
-  it("lets a project add to a prompt but not change it, and lets a user's hook do both", async () => {
+  it("a project's hook can add to a prompt but not change it, and a user's hook can do both", async () => {
     const words = { modifiedPrompt: "other", additionalContext: "more" };
     const both = { userPromptSubmitted: [say(words)] };
     const prompt = { ...place, prompt: "mine" };
@@ -285,7 +285,7 @@ describe("precedence of answers", () => {
     expect(await hookStage(hooksOf(both)).hooks.fire("userPromptSubmitted", prompt)).toEqual(words);
   });
 
-  it("lets only a program's hook configure the session", async () => {
+  it("only a program's hook can configure the session", async () => {
     const words = { modifiedConfig: { model: "x" }, additionalContext: "more" };
     const fromFile = hookStage(hooksOf({ sessionStart: [say(words)] }));
     expect(await fromFile.hooks.fire("sessionStart", start)).toEqual({ additionalContext: "more" });

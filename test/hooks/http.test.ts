@@ -38,7 +38,7 @@ const lastError = (events: { type: string; data: Record<string, unknown> }[]) =>
   events.findLast(({ type }) => type === "hook.end")?.data.error;
 
 describe("an HTTP hook", () => {
-  it("receives the payload as JSON, and its reply is the answer", async () => {
+  it("an HTTP hook receives the payload as JSON, and its reply is the answer", async () => {
     await using server = await listen(json({ permissionDecision: "deny", permissionDecisionReason: "not today" }));
     const { hooks } = hookStage(guard(server.url), { environment: allowLocal });
     expect(await hooks.fire("preToolUse", bashCall)).toEqual({
@@ -53,7 +53,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("expands in its headers only the variables it lists", async () => {
+  it("an HTTP hook expands in its headers only the variables it lists", async () => {
     await using server = await listen(json({}));
     const headers = {
       Authorization: "Bearer $TOKEN",
@@ -75,7 +75,7 @@ describe("an HTTP hook", () => {
     ]);
   });
 
-  it("gets no secret when it belongs to a project, whatever it lists", async () => {
+  it("an HTTP hook gets no secret when it belongs to a project, whatever it lists", async () => {
     await using server = await listen(json({}));
     const fields = {
       type: "http",
@@ -110,7 +110,7 @@ describe("an HTTP hook", () => {
       "the request failed",
     ],
   ])(
-    "denies where it decides when the server answers with %s, and records the error elsewhere",
+    "an HTTP hook that decides denies when the server answers with %s; other points record the error",
     async (_, answer, message) => {
       await using server = await listen(answer);
       const timeoutSec = message.includes("0.1") ? 0.1 : 20;
@@ -125,7 +125,7 @@ describe("an HTTP hook", () => {
     },
   );
 
-  it("denies where it decides when the server cannot be reached", async () => {
+  it("an HTTP hook that decides denies when the server cannot be reached", async () => {
     const { hooks } = hookStage(guard("http://127.0.0.1:1/"), { environment: allowLocal });
     expect(await hooks.fire("preToolUse", bashCall)).toMatchObject({
       permissionDecision: "deny",
@@ -133,7 +133,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("is sent to the address that was checked, and never to one in the local network", async () => {
+  it("an HTTP hook is sent to the address that was checked, and never to one in the local network", async () => {
     await using server = await listen(json({}));
     const url = server.url.replace("127.0.0.1", "hook.example");
     const asked: string[] = [];
@@ -155,7 +155,7 @@ describe("an HTTP hook", () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it("is checked again when it runs: a removed exception no longer applies", async () => {
+  it("an HTTP hook is checked again when it runs: a removed exception no longer applies", async () => {
     await using server = await listen(json({}));
     const { hooks } = hookStage(guard(server.url), { environment: {} });
     expect(await hooks.fire("preToolUse", bashCall)).toMatchObject({ permissionDecision: "deny" });
@@ -169,7 +169,7 @@ describe("an HTTP hook", () => {
     });
   });
 
-  it("is abandoned when it is aborted", async () => {
+  it("an HTTP hook is abandoned when it is aborted", async () => {
     await using server = await listen(() => undefined);
     const { hooks, events } = hookStage(guard(server.url), { environment: allowLocal });
     const controller = new AbortController();

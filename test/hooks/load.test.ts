@@ -41,7 +41,7 @@ const everywhere = {
 };
 
 describe("the search for hooks", () => {
-  it("finds them in every location, in the order in which they run, with their owners", async () => {
+  it("the search for hooks covers every location, in the order in which they run, with their owners", async () => {
     await using folder = await tempFolder(everywhere);
     const loaded = await load(folder, {
       settings: [
@@ -78,13 +78,13 @@ describe("the search for hooks", () => {
     });
   });
 
-  it("finds none when there is nothing, or a folder in the place of a file", async () => {
+  it("the search for hooks finds none when there is nothing, or a folder in the place of a file", async () => {
     await using folder = await tempFolder({ "project/.troupe": "a file", "state/hooks/x.json/y": "" });
     await mkdir(folder.at("project/.claude/settings.json"), { recursive: true });
     expect(await load(folder)).toEqual({ definitions: [], notices: [] });
   });
 
-  it("follows no links out of a project, but all links of the user", async () => {
+  it("the search for hooks follows no links out of a project, but all links of the user", async () => {
     await using folder = await tempFolder({ "outside/x.json": hook("linked"), "project/.github/a": "", "state/a": "" });
     await symlink(folder.at("outside"), folder.at("project/.github/hooks"));
     await mkdir(folder.at("project/.troupe/hooks"), { recursive: true });
@@ -96,7 +96,7 @@ describe("the search for hooks", () => {
     expect(loaded.notices).toHaveLength(2);
   });
 
-  it("reads up to a hundred files of at most 256 KiB, and a broken file does not affect others", async () => {
+  it("the search for hooks reads up to 100 files of at most 256 KiB, and a broken file does not affect others", async () => {
     const many = Array.from({ length: 105 }, (_, index) => [`state/hooks/${1000 + index}.json`, hook(`${index}`)]);
     await using folder = await tempFolder({
       ...Object.fromEntries(many),
@@ -115,7 +115,7 @@ describe("the search for hooks", () => {
 });
 
 describe("a policy of hooks", () => {
-  it("is used only if no other user can write it", async () => {
+  it("a hook policy is used only if no other user can write it", async () => {
     await using folder = await tempFolder(everywhere);
     await chmod(folder.at("etc/troupe/a.json"), 0o620);
     await chmod(folder.at("etc/copilot"), 0o777);
@@ -127,7 +127,7 @@ describe("a policy of hooks", () => {
     ]);
   });
 
-  it("is not used when another user owns it", async () => {
+  it("a hook policy is not used when another user owns it", async () => {
     await using folder = await tempFolder({ "etc/troupe/a.json": hook("policy") });
     const loaded = await load(folder, { policy: { folders: [folder.at("etc/troupe")], ownerId: ownerId + 1 } });
     expect(loaded.definitions).toEqual([]);
@@ -136,7 +136,7 @@ describe("a policy of hooks", () => {
 });
 
 describe("disabling hooks", () => {
-  it("keeps policy when the user does it, all but the project's when a project does, and other files when a file does", async () => {
+  it("disableAllHooks of a user keeps policy, of a project the user's hooks, and of a file all other files", async () => {
     await using folder = await tempFolder(everywhere);
     const off = (scope: "user" | "project") =>
       load(folder, { settings: [{ file: "s", scope, disableAllHooks: true }] });
@@ -150,7 +150,7 @@ describe("disabling hooks", () => {
 });
 
 describe("troupe started by a hook", () => {
-  it("runs only hooks that decide, and is refused beyond a depth", async () => {
+  it("troupe started by a hook runs only hooks that decide, and is refused beyond a depth", async () => {
     const guard = JSON.stringify({
       hooks: { preToolUse: [{ bash: "guard" }], sessionStart: [{ bash: "troupe -p x" }] },
     });
@@ -163,7 +163,7 @@ describe("troupe started by a hook", () => {
     );
   });
 
-  it("is recognised by a variable that the hook received", async () => {
+  it("troupe started by a hook is recognised by a variable that the hook received", async () => {
     await using folder = await tempFolder();
     const { hooks } = hookStage(
       (

@@ -57,7 +57,7 @@ test("MEM-13 secrets are masked before any other step, also in the permission re
   });
 });
 
-test("MEM-14 distinguishes errors: inputs, scope, no client", async () => {
+test("MEM-14 memory tools distinguish errors: inputs, scope, no client", async () => {
   const tool = storeMemoryTool(agentFor());
   const failures = [
     await failureOf(tool, { ...input, fact: 5 }, context),
@@ -145,7 +145,7 @@ test("a fact is accepted only by a person's verdict on this very call", () => {
   expect(approvals.isApproved("seen")).toBe(false);
 });
 
-test("one session has one vote for a fact, and may change its mind", async () => {
+test("a session has one vote for a fact, and may change it", async () => {
   await using folder = await tempFolder();
   const store = localAt(folder.at("home"), folder.at("work"));
   await store.store(draft("Use tabs."));

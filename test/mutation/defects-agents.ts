@@ -35,7 +35,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (subject === recheck.subject(merged)) continue;",
     replace: "continue;",
     test: "test/hooks/fire.test.ts",
-    title: "cannot bypass a guard that ran before",
+    title: "arguments that a hook changed cannot bypass a guard that ran before",
     why: "Changed arguments would slip past a guard.",
   },
   {
@@ -44,7 +44,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'if (outcome.kind === "failed" && onFailure === "closed")',
     replace: "if (false)",
     test: "test/hooks/command.test.ts",
-    title: "is refused an input that is too long, and its guard denies",
+    title: "a command hook is refused an input that is too long, and a guard then denies",
     why: "A guard that fails would let the call through.",
   },
   {
@@ -53,7 +53,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'if (permissionDecision === "allow") return rest;',
     replace: "",
     test: "test/hooks/fire.test.ts",
-    title: "does not let a project's approval count",
+    title: "a project hook's approval does not count",
     why: "A project could approve its own calls.",
   },
   {
@@ -71,7 +71,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "subject.length > MAX_SUBJECT_CHARACTERS || test(spelled(subject))",
     replace: "subject.length <= MAX_SUBJECT_CHARACTERS && test(spelled(subject))",
     test: "test/hooks/config.test.ts",
-    title: "cannot be bypassed by a long name",
+    title: "a long tool name does not bypass a hook's matcher",
     why: "A long tool name would avoid every hook.",
   },
   {
@@ -116,7 +116,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (fact.votes.by.some((vote) => vote.voter === voter && vote.direction === direction)) {",
     replace: "if (false) {",
     test: "test/memory/tools.test.ts",
-    title: "one session has one vote for a fact, and may change its mind",
+    title: "a session has one vote for a fact, and may change it",
     why: "A session could vote for its own fact again and again.",
   },
   {
@@ -125,7 +125,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (same !== undefined) refuseRetracted(same, draft);",
     replace: "",
     test: "test/memory/poisoning.test.ts",
-    title: "is not restored by any agent after a person removed it",
+    title: "a planted rule is not restored by any agent after a person removed it",
     why: "A fact that a user removed would come back.",
   },
   {
@@ -215,7 +215,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "backgroundThreshold: 0.8,",
     replace: "backgroundThreshold: 0.9,",
     test: "test/context/compact-report.test.ts",
-    title: "are 0.80 and 0.95 unless a program or the environment sets valid ones",
+    title: "the compaction thresholds are 0.80 and 0.95 unless a program or the environment sets valid ones",
     why: "A summary would begin too late.",
   },
   {
@@ -224,7 +224,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "bufferThreshold: 0.95,",
     replace: "bufferThreshold: 1,",
     test: "test/context/compact-report.test.ts",
-    title: "are 0.80 and 0.95 unless a program or the environment sets valid ones",
+    title: "the compaction thresholds are 0.80 and 0.95 unless a program or the environment sets valid ones",
     why: "A request could exceed the window.",
   },
   {
@@ -233,7 +233,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'while (start > 0 && messages[start]?.role === "tool") start--;',
     replace: "",
     test: "test/context/compact.test.ts",
-    title: "never separates a call from its result, and keeps unanswered messages",
+    title: "a compacted conversation never separates a call from its result, and keeps unanswered messages",
     why: "A call would lose its result, which providers reject.",
   },
   {
@@ -242,7 +242,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'while (messages[cut - 1]?.role === "user") cut--;',
     replace: "",
     test: "test/context/compact.test.ts",
-    title: "never separates a call from its result, and keeps unanswered messages",
+    title: "a compacted conversation never separates a call from its result, and keeps unanswered messages",
     why: "An unanswered message would be summarised away.",
   },
 ];

@@ -163,7 +163,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (alone) for",
     replace: "if (false) for",
     test: "test/scenarios/loop.test.ts",
-    title: "runs them one by one when one asks to be alone",
+    title: "tools of one turn run one by one when one of them is exclusive",
     why: "Tools that must run alone would overlap.",
   },
   {
@@ -172,7 +172,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (reply.stop === "length") {',
     replace: "if (false) {",
     test: "test/scenarios/loop.test.ts",
-    title: "never runs calls from a reply that was cut off at its length",
+    title: "calls of a reply that was cut off at its length never run",
     why: "A call would run with half of its arguments.",
   },
   {
@@ -181,7 +181,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (call.argumentsError !== undefined) {",
     replace: "if (false) {",
     test: "test/scenarios/loop.test.ts",
-    title: "answers unknown tools, bad arguments and invalid JSON with a failed result",
+    title: "unknown tools, bad arguments and invalid JSON get a failed result",
     why: "A call with broken arguments would run with none.",
   },
   {
@@ -190,7 +190,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!permission.allowed) {",
     replace: "if (false) {",
     test: "test/scenarios/permissions.test.ts",
-    title: "prevents the call when it is declined, and the model reads the user's message",
+    title: "a declined permission request prevents the call, and the model reads the user's message",
     why: "A declined call would run.",
   },
   {
@@ -209,7 +209,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       'const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);\n  return { message: detail, code: "failure" };',
     test: "test/scenarios/loop.test.ts",
-    title: "reports an expected failure to the model in full, and of a defect only its name",
+    title: "an expected failure is reported to the model in full, and only the name of a defect",
     why: "The model would read stack traces.",
   },
   {
@@ -218,7 +218,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if (reached) return { kind: "limit", reached };',
     replace: "",
     test: "test/scenarios/budgets.test.ts",
-    title: "counts the usage of children against the share of their parent",
+    title: "the budget of a tree of agents counts the usage of children against the share of their parent",
     why: "A run would go on beyond its limits.",
   },
   {
@@ -227,7 +227,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'lastEnd = run.emit("assistant.turn_end", { turnId, model: run.model });',
     replace: "",
     test: "test/scenarios/loop.test.ts",
-    title: "LOOP-02 counts one turn pair for each model call",
+    title: "LOOP-02 a session counts one turn pair for each model call",
     why: "A turn would never end for programs that watch it.",
   },
   {
@@ -245,7 +245,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "const refused = this.reached(limits) ?? take();",
     replace: "const refused = this.reached(limits);",
     test: "test/scenarios/budgets.test.ts",
-    title: "counts turns exactly, however many agents call at once",
+    title: "the budget of a tree of agents counts turns exactly, however many agents call at once",
     why: "Agents at the same time could exceed a limit together.",
   },
   {

@@ -27,7 +27,7 @@ export const rightsDefects: readonly Defect[] = [
     find: " ?? readDenial(policy, question);",
     replace: ";",
     test: "test/permissions/decide.test.ts",
-    title: "denies a change of a file that may not be read",
+    title: "the permission policy denies editing a file that may not be read, and allows replacing it",
     why: "An edit shows the lines around it, so a denied file would be read.",
   },
   {
@@ -36,7 +36,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "if (isPath && !isWithin(policy, access.path, cwd)) return undefined;",
     replace: "",
     test: "test/permissions/permission-text.test.ts",
-    title: "is offered only where it applies the next time",
+    title: "an answer for the session is offered only where it applies the next time",
     why: "An approval for the session would cover files outside the allowed folders.",
   },
   {
@@ -45,7 +45,7 @@ export const rightsDefects: readonly Defect[] = [
     find: " && (rule.tool === undefined || rule.tool === question.toolName)",
     replace: "",
     test: "test/permissions/decide.test.ts",
-    title: "keeps a rule that names a tool to that tool",
+    title: "a rule that names a tool applies to that tool only",
     why: "A rule for one tool would allow every other tool.",
   },
   {
@@ -54,7 +54,7 @@ export const rightsDefects: readonly Defect[] = [
     find: 'return { decision: "ask", by: "policy", reason: "only the user can allow leaving the sandbox" };',
     replace: 'return allow("mode", "every tool is allowed");',
     test: "test/permissions/decide.test.ts",
-    title: "asks before a command leaves the sandbox, whatever the mode allows",
+    title: "a command that leaves the sandbox needs an answer, whatever the mode allows",
     why: "A mode would let commands leave the sandbox without a question.",
   },
   {
@@ -63,7 +63,7 @@ export const rightsDefects: readonly Defect[] = [
     find: 'if (!isAbsolute && !isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"])) return false;',
     replace: "",
     test: "test/permissions/path-rules.test.ts",
-    title: "allows no pattern to reach beyond the allowed folders",
+    title: "no pattern of an allow rule reaches beyond the allowed folders or to a protected file",
     why: "A relative allow rule would reach files outside the allowed folders.",
   },
   {
@@ -72,7 +72,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "const real = caseFold(match.real);",
     replace: "const real = match.real;",
     test: "test/permissions/path-rules.test.ts",
-    title: "finds the files that patterns deny",
+    title: "deny patterns yield the files that the sandbox must hide",
     why: "Another spelling of a name would get past a deny rule.",
   },
   {
@@ -81,7 +81,7 @@ export const rightsDefects: readonly Defect[] = [
     find: " || hasSegments(caseFold(match.written), name);",
     replace: ";",
     test: "test/permissions/decide.test.ts",
-    title: "denies a link by the name it has, wherever it leads",
+    title: "the permission policy denies a link by the name it has, wherever it leads",
     why: "A link called .env would not be covered by a rule for .env.",
   },
   {
@@ -90,7 +90,7 @@ export const rightsDefects: readonly Defect[] = [
     find: 'folder.endsWith("/") ? folder :',
     replace: "folder.length > 0 ? folder :",
     test: "test/permissions/decide.test.ts",
-    title: "reads inside the roots by default, and asks outside of them",
+    title: "the permission policy reads inside the roots by default, and asks outside of them",
     why: "A sibling folder with a longer name would count as inside.",
   },
   {
@@ -144,7 +144,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "return strictest([protectionOf(path.real, protectedPaths), protectionOf(written, protectedPaths)]);",
     replace: 'return written === "" ? undefined : protectionOf(path.real, protectedPaths);',
     test: "test/permissions/decide.test.ts",
-    title: "refuses what a link of a protected name leads to",
+    title: "the permission policy refuses what a link of a protected name leads to, by the name that was written",
     why: "A link called .vscode could be written through.",
   },
   {

@@ -188,7 +188,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "if ((await foldersAbove(file.realPath, roots)).state !== before) return undefined;",
     replace: "",
     test: "test/tools/text-buffers.test.ts",
-    title: "is dropped when the file was a link while the client read it, also when it is back in place",
+    title: "unsaved text is dropped when the file was a link while the client read it, even if it was put back",
     why: "An agent could have the editor read a file outside the workspace.",
   },
   {

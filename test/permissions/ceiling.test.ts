@@ -49,11 +49,11 @@ describe("the ceiling of a session", () => {
       "ask default",
     ],
   ];
-  it.each(cases)("%s", (_, parent, own, expected) => {
+  it.each(cases)("the ceiling of a session gives the stricter decision: %s", (_, parent, own, expected) => {
     expect(decideBelow(parent, own)).toBe(expected);
   });
 
-  it("moves rules about paths with the working folder", () => {
+  it("rules about paths in a session's ceiling move with the working folder", () => {
     const write = (path: string) => ({
       ...{ access: { kind: "write" as const, path, diff: "", intention: "" }, toolName: "edit", cwd: "/srv/child" },
     });
@@ -62,7 +62,7 @@ describe("the ceiling of a session", () => {
     expect(decideBelow(parent, { allowances: yolo }, write("/srv/child/other"))).toBe("allow mode");
   });
 
-  it("narrows flags, through more than one session", () => {
+  it("a session's ceiling narrows flags, through more than one session", () => {
     const above = ceilingOf(policy({ rules: rules("deny", "read(.npmrc)") }), []);
     const ceiling = { ...ceilingOf(policy({ allowances: yolo }), []), folders: ["/srv/shared"], above };
     const own = { allTools: true, allUrls: true, allPaths: true, paths: "all" as const, denyTools: ["url"] };

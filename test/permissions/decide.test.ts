@@ -43,7 +43,7 @@ describe("the order of a decision", () => {
       "deny rule",
     ],
   ];
-  it.each(cases)("%s", (_, parts, expected) => {
+  it.each(cases)("permission decisions follow their order: %s", (_, parts, expected) => {
     expect(verdict(decideCommand("make all", parts))).toBe(expected);
   });
 
@@ -65,13 +65,13 @@ describe("the order of a decision", () => {
     expect(decided(["allow", narrow])).toBe("allow rule");
   });
 
-  it("asks before a command leaves the sandbox, whatever the mode allows", () => {
+  it("a command that leaves the sandbox needs an answer, whatever the mode allows", () => {
     const access = { kind: "sandbox-off", command: "make", intention: "" } as const;
     expect(verdict(decideAccess(access, { allowances: yolo }))).toBe("ask policy");
     expect(verdict(decideAccess(access, { rules: rules("allow", "sandbox-off") }))).toBe("allow rule");
   });
 
-  it("puts hard policy before every rule", () => {
+  it("hard policy comes before every permission rule", () => {
     const parts = {
       rules: rules("allow", "write", "write(.git/config)"),
       session: [{ kind: "write" as const }],
@@ -80,7 +80,7 @@ describe("the order of a decision", () => {
     expect(verdict(decideAccess(write("/srv/project/.git/config"), parts))).toBe("deny policy");
   });
 
-  it("asks about secrets for extensions whatever is allowed, and about more than was approved", () => {
+  it("the user is asked about an extension's secrets whatever is allowed, and about more than was approved", () => {
     const secrets = (...environmentVariables: string[]) =>
       ({ kind: "extension-env-access", extensionName: "e", environmentVariables }) as const;
     const able = (...capabilities: string[]) =>
@@ -94,7 +94,7 @@ describe("the order of a decision", () => {
     expect(verdict(decideAccess(able("answer permission requests in your place"), { session }))).toBe("ask default");
   });
 
-  it("gives the rule, its source and a reason", () => {
+  it("a permission decision gives the rule, its source and a reason", () => {
     const [rule] = rules("deny", "shell(rm *)");
     expect(decideCommand("rm -rf x", { rules: rule ? [rule] : [], allowances: yolo })).toEqual({
       decision: "deny",
@@ -164,11 +164,11 @@ describe("shell rules", () => {
     ["write(secrets)", "echo x > secrets/a", "deny rule"],
     ["write", "echo x > a", "deny rule"],
   ];
-  it.each(refused)("denying %s, with everything else allowed, on %s", (rule, command, expected) => {
+  it.each(refused)("a deny rule for %s, with everything else allowed, decides on %s", (rule, command, expected) => {
     expect(verdict(decideCommand(command, { rules: rules("deny", rule), allowances: yolo }))).toBe(expected);
   });
 
-  it("lets read-only commands through when reads are approved, and nothing that only looks like one", () => {
+  it("approved reads let only read-only commands through, not commands that look like one", () => {
     const parts: PolicyParts = { allowances: { allReads: true } };
     const ask = [
       "git log --output=x",
@@ -209,13 +209,16 @@ describe("paths", () => {
     ...[".github/extensions/x/extension.mjs", "sub/.GitHub/Extensions/x/main.js", ".github/copilot/x"],
     ...[".v\u017fcode/tasks.json", ".git\u00ad/config", ".\ufe0fmcp.json", "git~1/config", "sub\\.git\\config"],
   ];
-  it.each(protectedPaths)("refuses to write %s, even with everything allowed and when it is missing", (path) => {
-    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe(
-      "deny policy",
-    );
-  });
+  it.each(protectedPaths)(
+    "the permission policy refuses to write %s, even with everything allowed and when it is missing",
+    (path) => {
+      expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe(
+        "deny policy",
+      );
+    },
+  );
 
-  it("refuses what a link of a protected name leads to, by the name that was written", () => {
+  it("the permission policy refuses what a link of a protected name leads to, by the name that was written", () => {
     const access: Access = {
       ...write("/srv/project/other/tasks.json"),
       written: "/srv/project/sub/.vscode/tasks.json",
@@ -224,13 +227,13 @@ describe("paths", () => {
   });
 
   it.each([".github/agents/a.md", ".claude/agents/a.md", ".claude/skills/x/run.sh", ".github/copilot-instructions.md"])(
-    "leaves %s to the rules",
+    "the permission policy leaves %s to the rules",
     (path) => {
       expect(verdict(decideAccess(write(path), { rules: rules("allow", "write") }))).toBe("allow rule");
     },
   );
 
-  it("lets a session write its own files where the state has its usual name", () => {
+  it("the permission policy lets a session write its own files where the state has its usual name", () => {
     const places = {
       stateRoot: "/home/u/.troupe",
       writable: ["/home/u/.troupe/session-state/1/files", "/home/u/.troupe/session-state/1/worktrees/2"],
@@ -246,22 +249,27 @@ describe("paths", () => {
     expect(at("settings.json")).toBe("deny");
   });
 
-  it.each([".gitattributes", ".github/workflows/ci.yml", ".gitlab-ci.yml"])("asks a person about %s", (path) => {
-    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe("ask policy");
-  });
+  it.each([".gitattributes", ".github/workflows/ci.yml", ".gitlab-ci.yml"])(
+    "the permission policy asks a person about %s",
+    (path) => {
+      expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), allowances: yolo }))).toBe(
+        "ask policy",
+      );
+    },
+  );
 
-  it("lets a session write its own files below the state root", () => {
+  it("the permission policy lets a session write its own files below the state root", () => {
     const parts: PolicyParts = { rules: rules("allow", "write"), allowances: yolo };
     expect(verdict(decideAccess(write("/srv/state/session-state/1/files/plan.md"), parts))).toBe("allow rule");
   });
 
-  it("reads inside the roots by default, and asks outside of them", () => {
+  it("the permission policy reads inside the roots by default, and asks outside of them", () => {
     expect(verdict(decideAccess(read("src/a.ts")))).toBe("allow default");
     expect(verdict(decideAccess(read("/srv/project-evil/a.ts")))).toBe("ask policy");
     expect(verdict(decideAccess(read("src/a.ts"), { allowances: { askReads: true } }))).toBe("ask default");
   });
 
-  it("matches a rule's path whole or by its last parts", () => {
+  it("a rule's path matches the whole path or its last parts", () => {
     const allowed = rules("allow", "write(docs/a.md)", "write(/srv/project/b.md)");
     const ask = (path: string): string => verdict(decideAccess(write(path), { rules: allowed }, "edit"));
     expect(["docs/a.md", "sub/docs/a.md", "xdocs/a.md", "b.md", "sub/b.md", "docs/../docs/a.md"].map(ask)).toEqual([
@@ -274,7 +282,7 @@ describe("paths", () => {
     ]);
   });
 
-  it("follows links before it compares", async () => {
+  it("the permission policy follows links before it compares", async () => {
     await using folder = await tempFolder({ "real/.env": "x" });
     await symlink(folder.at("real"), folder.at("link"));
     await symlink(folder.at("real/.env"), folder.at("harmless"));
@@ -293,7 +301,7 @@ describe("paths", () => {
     expect(verdict(decideAccess(write("dangling"), parts))).toBe("deny policy");
   });
 
-  it("denies a link by the name it has, wherever it leads", async () => {
+  it("the permission policy denies a link by the name it has, wherever it leads", async () => {
     await using folder = await tempFolder({ plain: "x", "sub/other": "" });
     await symlink(folder.at("plain"), folder.at("sub/.env"));
     const parts: PolicyParts = { root: folder.path, rules: rules("deny", "read(.env)") };
@@ -301,14 +309,14 @@ describe("paths", () => {
     expect(verdict(decideAccess(read(folder.at("plain")), parts))).toBe("allow default");
   });
 
-  it("denies a change of a file that may not be read, and allows to replace the file", () => {
+  it("the permission policy denies editing a file that may not be read, and allows replacing it", () => {
     const parts: PolicyParts = { rules: [...rules("deny", "read(src/key.txt)"), ...rules("allow", "write")] };
     expect(verdict(decideAccess(write("src/key.txt"), parts, "edit"))).toBe("deny rule");
     expect(verdict(decideAccess(write("src/key.txt"), parts, "create"))).toBe("allow rule");
     expect(verdict(decideAccess(write("src/other.txt"), parts, "edit"))).toBe("allow rule");
   });
 
-  it("keeps a rule that names a tool to that tool", () => {
+  it("a rule that names a tool applies to that tool only", () => {
     const parts: PolicyParts = { rules: rules("allow", "create") };
     expect(verdict(decideAccess(write("a"), parts, "create"))).toBe("allow rule");
     expect(verdict(decideAccess(write("a"), parts, "edit"))).toBe("ask default");
@@ -316,7 +324,7 @@ describe("paths", () => {
 });
 
 describe("addresses and foreign tools", () => {
-  it("decides addresses by rule and mode", () => {
+  it("the permission policy decides addresses by rule and mode", () => {
     const parts: PolicyParts = { rules: [...rules("allow", "url(*.good.com)"), ...rules("deny", "url(bad.good.com)")] };
     const ask = (address: string): string => verdict(decideAccess(url(address), parts, "web_fetch"));
     expect(["https://good.com/x", "http://good.com", "https://bad.good.com", "http://bad.good.com"].map(ask)).toEqual([
@@ -331,7 +339,7 @@ describe("addresses and foreign tools", () => {
     expect(verdict(decideAccess(url("https://x.com"), { allowances: yolo }, "web_fetch"))).toBe("allow mode");
   });
 
-  it("decides MCP tools by server and tool, never by what the server says of itself", () => {
+  it("the permission policy decides MCP tools by server and tool, never by what the server says of itself", () => {
     expect(verdict(decideAccess(mcp("search"), {}, "github-search"))).toBe("ask default");
     expect(verdict(decideAccess(mcp("search"), { rules: rules("allow", "github(search)") }))).toBe("allow rule");
     expect(verdict(decideAccess(mcp("delete"), { rules: rules("allow", "github(search)") }))).toBe("ask default");
@@ -353,7 +361,7 @@ describe("the text of a denial", () => {
     return [denialForModel(decision, question), allowingFlag(question, decision)];
   };
 
-  it("names the flags that would allow it", () => {
+  it("the text of a denial names the flags that would allow it", () => {
     expect(told("git status | head -3")).toEqual([
       "Permission denied and could not request permission from user: no rule or approval covers every command in it. " +
         "The user can allow it with --allow-tool 'shell(git status)' --allow-tool 'shell(head)'.",
@@ -364,7 +372,7 @@ describe("the text of a denial", () => {
     expect(told("cat /etc/passwd")[1]).toBe("--add-dir <folder> or --allow-all-paths");
   });
 
-  it("offers the model no way around a rule", () => {
+  it("the text of a denial offers the model no way around a rule", () => {
     expect(told("rm x", { rules: rules("deny", "shell(rm)") })).toEqual([
       "Permission denied: denied by the rule shell(rm) (--deny-tool). Do not repeat or reword the call; use " +
         "another approach or tell the user.",
@@ -372,7 +380,7 @@ describe("the text of a denial", () => {
     ]);
   });
 
-  it("shows the user one line without control characters", async () => {
+  it("the text of a denial shows the user one line without control characters", async () => {
     const access = { kind: "shell" as const, command: "ls \u001b[2J\nid", cwd: "/srv/project", intention: "" };
     const question = await questionFor(access, { toolName: "bash", cwd: "/", policy: policy() });
     const line = denialForUser(decide(policy(), question), question);

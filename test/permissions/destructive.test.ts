@@ -26,7 +26,7 @@ describe("the files that a command may destroy", () => {
     "echo x > /dev/null 2>&1",
     "find . -name '*.ts'",
     "sed -n 1,5p a",
-  ])("are none: %s", (command) => expect(judged(command)).toBe("none"));
+  ])("the files that a command may destroy are none: %s", (command) => expect(judged(command)).toBe("none"));
 
   it.each([
     ["rm -rf build", ["build*"]],
@@ -41,7 +41,9 @@ describe("the files that a command may destroy", () => {
     ["truncate -s 0 log", ["0*", "log*"]],
     ["ls | tee out", ["out*"]],
     ["/bin/rm a", ["a*"]],
-  ])("are only those it names: %s", (command, paths) => expect(judged(command)).toEqual(paths));
+  ])("the files that a command may destroy are only those it names: %s", (command, paths) =>
+    expect(judged(command)).toEqual(paths),
+  );
 
   it.each([
     "rm -rf *",
@@ -73,5 +75,5 @@ describe("the files that a command may destroy", () => {
     "$x",
     "ls $(rm a)",
     "sudo rm a",
-  ])("may be any: %s", (command) => expect(judged(command)).toBe("anything"));
+  ])("the files that a command may destroy can be any: %s", (command) => expect(judged(command)).toBe("anything"));
 });

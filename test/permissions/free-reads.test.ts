@@ -22,25 +22,25 @@ const ASKED = [
 ];
 
 describe("commands that need no rule in the sandbox", () => {
-  it("allows commands that only read in the allowed folders", async () => {
+  it("sandboxed commands that only read in the allowed folders need no rule", async () => {
     await using folder = await tempFolder({ "a.txt": "", "src/b.ts": "", ".git/HEAD": "" });
     expect(FREE.map((one) => [one, decided(one, folder.path)])).toEqual(FREE.map((one) => [one, "allow default"]));
   });
 
-  it("asks about commands that write, run programs, follow links or leave the allowed folders", async () => {
+  it("sandboxed commands that write, run programs, follow links or leave the allowed folders ask", async () => {
     const names = ["w/a.txt", "w/src/b.ts", "w/other/b.ts", "w/.git/HEAD", "other/a"];
     await using folder = await tempFolder(Object.fromEntries(names.map((name) => [name, ""])));
     const root = folder.at("w");
     expect(ASKED.filter((one) => !decided(one, root).startsWith("ask "))).toEqual([]);
   });
 
-  it("asks about every command when no sandbox confines it", async () => {
+  it("every command needs an answer when no sandbox confines it", async () => {
     await using folder = await tempFolder({ "a.txt": "", "src/b.ts": "", ".git/HEAD": "" });
     const asked = FREE.map((one) => [one, decided(one, folder.path, {}, {})]);
     expect(asked).toEqual(FREE.map((one) => [one, "ask default"]));
   });
 
-  it("lets deny and ask rules win", async () => {
+  it("deny and ask rules win over free reads in the sandbox", async () => {
     await using folder = await tempFolder({ "a.txt": "", "secret.txt": "", ".git/HEAD": "" });
     const denied = (rule: string, command: string) => decided(command, folder.path, { rules: rules("deny", rule) });
     expect(denied("shell", "ls")).toBe("deny rule");
@@ -51,14 +51,14 @@ describe("commands that need no rule in the sandbox", () => {
     expect(decided("ls", folder.path, { rules: rules("ask", "shell(ls)") })).toBe("ask rule");
   });
 
-  it("asks about git when the repository reaches beyond the allowed folders", async () => {
+  it("git needs an answer when the repository reaches beyond the allowed folders", async () => {
     await using folder = await tempFolder({ ".git/HEAD": "", "sub/a.txt": "" });
     expect(decided("git log -p", folder.at("sub"))).toBe("ask default");
     expect(decided("ls", folder.at("sub"))).toBe("allow default");
     expect(decided("git log -p", folder.path)).toBe("allow default");
   });
 
-  it("requires confinement for exactly these decisions", async () => {
+  it("decisions for free reads require confinement, and no other decisions do", async () => {
     await using folder = await tempFolder({ "a.txt": "" });
     const question = { ...shellQuestion("ls", folder.path), confined: true };
     expect(decide(policy({ root: folder.path }), question)).toMatchObject({ decision: "allow", confined: true });

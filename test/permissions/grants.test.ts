@@ -48,7 +48,7 @@ it("stored answers keep the file's format, and unknown fields stay untouched", a
   expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).locationApprovals).toEqual(grants.locationApprovals);
 });
 
-it("stored answers of another process are kept", async () => {
+it("answers that another process stored are not lost", async () => {
   await using folder = await tempFolder();
   const open = () =>
     openGrants({ disk: nodeDisk, file: folder.at("state/permissions-config.json"), location: "/repo" });

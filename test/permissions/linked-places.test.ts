@@ -4,7 +4,7 @@ import { linkedPaths } from "../../src/permissions/linked-paths.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 describe("protected names behind links", () => {
-  it("are followed to the end of their links, even of links to nothing", async () => {
+  it("protected names behind links are followed to the end of their links, even of links to nothing", async () => {
     await using folder = await tempFolder({ "conf/kept": "", ".idea/x.xml": "" });
     await symlink("conf", folder.at(".vscode"));
     await symlink("later/mcp.json", folder.at(".mcp.json"));

@@ -34,7 +34,7 @@ describe("paths in rules", () => {
     ["write(src/?.js)", ["src/c.js"]],
     ["write(a.ts)", ["src/a.ts", "lib/src/a.ts"]],
     ["write(src/a.ts)", ["src/a.ts", "lib/src/a.ts"]],
-  ])("allows with %s exactly what it names", async (rule, expected) => {
+  ])("an allow rule with %s allows exactly the path that it names", async (rule, expected) => {
     await using folder = await workspace();
     const root = folder.at("w");
     const allowed = [...files, "src/new.ts", "srcs/z.ts"].filter((name) => {
@@ -44,7 +44,7 @@ describe("paths in rules", () => {
     expect(allowed.sort()).toEqual([...expected].sort());
   });
 
-  it("allows no pattern to reach beyond the allowed folders or to a protected file", async () => {
+  it("no pattern of an allow rule reaches beyond the allowed folders or to a protected file", async () => {
     await using folder = await workspace();
     const root = folder.at("w");
     const allowing = { root, rules: rules("allow", "write(**)", "write(../**)") };
@@ -60,7 +60,7 @@ describe("paths in rules", () => {
     ["read(keys/*.pem)", ["keys/one.pem"]],
     ["read(keys/**)", ["keys/one.pem", "keys/deep/two.PEM"]],
     ["read(src/d*)", ["src/deep/b.ts"]],
-  ])("denies with %s also everything below, in any spelling", async (rule, expected) => {
+  ])("a deny rule with %s also denies everything below, in any spelling", async (rule, expected) => {
     await using folder = await workspace();
     const root = folder.at("w");
     const parts = { root, rules: rules("deny", rule) };
@@ -71,7 +71,7 @@ describe("paths in rules", () => {
     expect(verdict(decideCommand(`cat ${expected[0]}`, parts))).toBe("deny rule");
   });
 
-  it("finds the files that patterns deny, so that the sandbox can hide them", async () => {
+  it("deny patterns yield the files that the sandbox must hide", async () => {
     await using folder = await workspace();
     const root = folder.at("w");
     const found = async (rule: string) =>
@@ -89,7 +89,7 @@ describe("paths that need the user's consent", () => {
   const decided = (parts: PolicyParts & { consented?: string[] }, access: Access = workflow): Decision =>
     decide({ ...policy(parts), consented: parts.consented ?? [] }, { access, toolName: "edit", cwd: "/srv/project" });
 
-  it("need permission, and the denial names the flag that allows them", () => {
+  it("paths that need consent are denied despite rules, and the denial names the flag that allows them", () => {
     const parts = { rules: rules("allow", "write"), allowances: yolo };
     const question: PermissionQuestion = { access: workflow, toolName: "edit", cwd: "/srv/project" };
     const decision = decided(parts);
@@ -97,7 +97,7 @@ describe("paths that need the user's consent", () => {
     expect(denialForUser(decision, question)).toContain(`allow with --allow-consent-path '${workflow.path}'`);
   });
 
-  it("are allowed by consent to the path, a folder or a pattern", () => {
+  it("consent to a path, a folder or a pattern allows exactly these paths", () => {
     for (const path of [".github/workflows", ".github/workflows/ci.yml", ".github/**"])
       expect(verdict(decided({ consented: [path] }))).toBe("allow rule");
     expect(verdict(decided({ consented: [".circleci"] }))).toBe("ask policy");
@@ -110,7 +110,7 @@ describe("paths that need the user's consent", () => {
     expect(verdict(decided({ consented: ["**"] }, hooks))).toBe("deny policy");
   });
 
-  it("are open to commands that rules allow once there is consent", () => {
+  it("commands can write to paths that need consent once there is consent", () => {
     const command = "echo x > .github/workflows/ci.yml";
     const allowing = { ...policy({ rules: rules("allow", "shell(echo)", "write") }) };
     expect(verdict(decide(allowing, shellQuestion(command)))).toBe("ask policy");

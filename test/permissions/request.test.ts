@@ -42,7 +42,7 @@ it("a request for an opaque command has a warning and offers no lasting answer",
   });
 });
 
-it("requests of the other kinds have the fields of the wire contract", () => {
+it("permission requests of the other kinds have the fields of the wire contract", () => {
   const question = (access: Parameters<typeof permissionRequest>[0]["access"]) => ({ access, toolName: "x", cwd: "/" });
   const write = { kind: "write" as const, path: "a.ts", diff: "+x", intention: "Create a.ts" };
   expect(permissionRequest(question(write))).toEqual({
@@ -71,7 +71,7 @@ it("a denial names the rule", () => {
 
 type Data<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>["data"];
 
-it("requests fit the types of the wire contract", () => {
+it("permission requests fit the types of the wire contract", () => {
   // The published release has no words for variables of extensions yet; those after it have.
   type Later = { kind: "extension-env-access" };
   expectTypeOf<Exclude<PermissionRequestData, Later>>().toExtend<Data<"permission.requested">["permissionRequest"]>();

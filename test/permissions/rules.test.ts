@@ -5,7 +5,7 @@ import { names } from "./stage.ts";
 const allow = { effect: "allow", source: { name: "--allow-tool" } } as const;
 const target = (text: string) => parseRule(text, allow, names).target;
 
-it("rules keep text, effect and source with the target", () => {
+it("permission rules keep text, effect and source with the target", () => {
   expect(parseRule(" shell(git push) ", { effect: "deny", source: { name: "settings.json", line: 7 } }, names)).toEqual(
     {
       text: "shell(git push)",
@@ -16,7 +16,7 @@ it("rules keep text, effect and source with the target", () => {
   );
 });
 
-it("rules are read in every form", () => {
+it("permission rules are parsed in every form", () => {
   const forms = {
     shell: { kind: "shell", stem: false },
     Shell: { kind: "shell", stem: false },
@@ -41,12 +41,12 @@ it("rules are read in every form", () => {
   expect(Object.fromEntries(Object.keys(forms).map((text) => [text, target(text)]))).toEqual(forms);
 });
 
-it("lists of rules are split at commas outside of parentheses", () => {
+it("lists of permission rules are split at commas outside of parentheses", () => {
   const list = parseRules("shell(git:*),write(a,b), read", allow, names);
   expect(list.map((rule) => rule.text)).toEqual(["shell(git:*)", "write(a,b)", "read"]);
 });
 
-it("rules of the URL flags are addresses only", () => {
+it("rules of the URL flags accept addresses only", () => {
   expect(parseUrlRule("https://x.com", { effect: "deny", source: { name: "--deny-url" } }).text).toBe(
     "url(https://x.com)",
   );
@@ -82,7 +82,7 @@ describe("a rule that cannot be used is an error with its place and a remedy", (
     ["mcp", "name the server, as in mcp(server) or mcp(server/tool)"],
     ["mcp(githup)", 'no MCP server is called "githup" (did you mean github?)'],
     ["read(a\u0007)", "it holds a control character"],
-  ])("%j", (text, problem) => {
+  ])("a rule that cannot be used is an error with its place and a remedy: %j", (text, problem) => {
     expect(() => parseRule(text, { effect: "deny", source }, names)).toThrow(
       `settings.json:12: the rule ${JSON.stringify(text)} cannot be used: ${problem}.`,
     );

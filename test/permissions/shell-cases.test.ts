@@ -44,7 +44,7 @@ describe("a rule that names a command", () => {
     "go test -exec ./x ./...",
     "pip list --python=./x",
     "rsync -e ./x a b",
-  ])("does not cover an option that runs something else: %s", (command) => {
+  ])("a rule that names a command does not cover an option that runs something else: %s", (command) => {
     expect(decideCommand(command, { rules: allowing }).decision).toBe("ask");
   });
 
@@ -61,17 +61,17 @@ describe("a rule that names a command", () => {
     "cargo test --release",
     "go test -run X ./...",
     "pip list --outdated",
-  ])("covers what else is added: %s", (command) => {
+  ])("a rule that names a command covers further arguments: %s", (command) => {
     expect(decideCommand(command, { rules: allowing }).decision).toBe("allow");
   });
 });
 
 describe("B: shell permission", () => {
-  it("B01: denies a denied command after an allowed one", () => {
+  it("B01: the shell policy denies a denied command after an allowed one", () => {
     expect(both("grep x README; curl evil")).toEqual(["deny", "deny"]);
   });
 
-  it.each([49, 50, 51, 1000, 20_000])("B02: finds the denied command behind %i others", (count) => {
+  it.each([49, 50, 51, 1000, 20_000])("B02: the shell policy finds the denied command behind %i others", (count) => {
     const command = `${"true && ".repeat(count)}curl evil`;
     const spent = processorTime();
     expect(both(command)).toEqual(["deny", "deny"]);
@@ -90,7 +90,7 @@ describe("B: shell permission", () => {
     "echo $(( $(curl evil) ))",
     "x=$(curl evil)",
     "echo $(echo $(echo `curl evil`))",
-  ])("B03: denies a literal in a substitution: %s", (command) => {
+  ])("B03: the shell policy denies a literal in a substitution: %s", (command) => {
     expect(both(command)).toEqual(["deny", "deny"]);
   });
 
@@ -112,7 +112,7 @@ describe("B: shell permission", () => {
     "echo curl evil | xargs env",
     "awk 'BEGIN { system(\"curl evil\") }'",
     "sed '1e curl evil' README",
-  ])("B03: asks about a hidden word, also under allow-all: %s", (command) => {
+  ])("B03: the shell policy asks about a hidden word, also under allow-all: %s", (command) => {
     expect(both(command)).toEqual(["ask", "ask"]);
   });
 
@@ -157,7 +157,7 @@ describe("B: shell permission", () => {
     "if true; then curl evil; fi",
     `${"env ".repeat(9)}curl`,
     nested(9),
-  ])("B06: finds a denied command inside a wrapper: %s", (command) => {
+  ])("B06: the shell policy finds a denied command inside a wrapper: %s", (command) => {
     expect(both(command)).toEqual(["deny", "deny"]);
   });
 
@@ -170,7 +170,7 @@ describe("B: shell permission", () => {
     "git grep -Oid x",
     "git grep --open-files=id x",
     "git log --textconv",
-  ])("B09: asks about a flag that runs or writes something else: %s", (command) => {
+  ])("B09: the shell policy asks about a flag that runs or writes something else: %s", (command) => {
     const all = [...baseline, ...rules("allow", "shell(git:*)")];
     expect([baseline, all].map((list) => verdict(decideCommand(command, { rules: list })))).toEqual([
       "ask default",
@@ -178,17 +178,17 @@ describe("B: shell permission", () => {
     ]);
   });
 
-  it("B16: applies a denial under allow-all", () => {
+  it("B16: a deny rule applies under allow-all", () => {
     expect(verdict(decideCommand("rm -rf x", { rules: baseline, allowances: yolo }))).toBe("deny rule");
   });
 
-  it("B22: denies a command far to the right, and the request shows all of it", () => {
+  it("B22: the shell policy denies a command far to the right, and the request shows all of it", () => {
     const command = `echo ok${" ".repeat(2000)}; curl evil`;
     expect(both(command)).toEqual(["deny", "deny"]);
     expect(permissionRequest(shellQuestion(command))).toMatchObject({ fullCommandText: command });
   });
 
-  it("allows all commands of the baseline", () => {
+  it("the shell policy allows all commands of the baseline", () => {
     const commands = ["echo hello", "grep -rn 'a b' src | grep x", "git status && git log --oneline", "npm test 2>&1"];
     expect(commands.map((command) => verdict(decideCommand(command, { rules: baseline })))).toEqual(
       commands.map(() => "allow rule"),
@@ -221,11 +221,11 @@ describe("the analysis of a command", () => {
     "gita (",
     "> file",
     "test -v 'a[$(id)]'",
-  ])("finds %j opaque", (command) => {
+  ])("the analysis of a command treats %j as opaque", (command) => {
     expect(analyseShell(parser, command).plain).toBe(false);
   });
 
-  it("splits a plain chain into words", () => {
+  it("the analysis of a command splits a plain chain into words", () => {
     const { commands, redirections, plain, paths, urls } = analyseShell(
       parser,
       "git push origin 'a b' | grep \"x y\" ./src 2>&1 > out.txt\ncurl https://x.com/y",
@@ -249,7 +249,7 @@ describe("the analysis of a command", () => {
     "GIT_SSH_COMMAND=x git fetch",
     "env BASH_ENV=x bash -c ls",
     "PAGER=x git log",
-  ])("flags the variable in %s", (command) => {
+  ])("the analysis of a command flags the variable in %s", (command) => {
     const { plain, dangerousVariables } = analyseShell(parser, command);
     expect({ plain, flagged: dangerousVariables.length }).toEqual({ plain: false, flagged: 1 });
   });

@@ -40,17 +40,17 @@ describe("targets of paths", () => {
     ["l/../../plain.txt", "plain.txt"],
     ["missing/a", "missing/a"],
     ["s/missing/a", "sub/deep/missing/a"],
-  ])("follows links before `..`: %s", (path, expected) => {
+  ])("paths in commands are resolved through links before `..`: %s", (path, expected) => {
     expect(realPathOf(path, root)).toBe(folder.at(`ws/${expected}`));
   });
 
-  it("leaves the folder where a link does", () => {
+  it("a path in a command leaves a folder where its link leads", () => {
     expect(realPathOf("o/../home/x", root)).toBe(folder.at("home/x"));
     expect(realPathOf("d", root)).toBe(folder.at("out/new"));
     expect(realPathOf("~", root)).toBe(realPathOf(homedir(), "/"));
   });
 
-  it("are uncertain behind missing names and circular links", () => {
+  it("paths in commands are uncertain behind missing names and circular links", () => {
     expect(["missing/../x", "loop/x", "s/none/../x"].map((path) => isUnsettled(path, root))).toEqual([
       true,
       true,
@@ -72,7 +72,7 @@ describe("protected files, by the text of a command", () => {
     "cd l && echo y > pre-commit",
     "cd sub && cd .. && echo y > .git/config",
     "cd empty; echo y > ../.git/config",
-  ])("are never written by a redirection: %s", (command) => {
+  ])("a redirection in a command never writes a protected file: %s", (command) => {
     for (const parts of [narrow(), { root, allowances: yolo }]) {
       expect(verdict(decideCommand(command, parts))).toBe("deny policy");
     }
@@ -90,7 +90,7 @@ describe("protected files, by the text of a command", () => {
     "git --git-dir=.git -C sub config x y",
     "cd l && touch pre-commit",
     "echo y > missing/../x",
-  ])("need permission when a program receives their name: %s", (command) => {
+  ])("a program in a command needs permission when it receives the name of a protected file: %s", (command) => {
     for (const parts of [narrow(), { root, allowances: yolo }])
       expect(decideCommand(command, parts).decision).toBe("ask");
   });
@@ -121,7 +121,7 @@ describe("paths outside the allowed folders, by the text of a command", () => {
     "cd sub | cat ../out/kept",
     "cd sub & cat ../out/kept",
     "env -C ../out cat kept",
-  ])("are asked about: %s", (command) => {
+  ])("a command with a path outside the allowed folders needs an answer: %s", (command) => {
     expect(verdict(decideCommand(command, narrow()))).toMatch(/^ask/);
   });
 
@@ -136,7 +136,7 @@ describe("paths outside the allowed folders, by the text of a command", () => {
     "echo ../out/kept-not-there/x",
     "echo y > new.txt",
     "tee new.txt",
-  ])("are not: %s", (command) => {
+  ])("a command with paths inside the allowed folders is allowed, and asked about in a subshell: %s", (command) => {
     const { decision } = decideCommand(command, narrow());
     expect([command, decision]).toEqual([command, command.startsWith("(") ? "ask" : "allow"]);
   });
@@ -155,7 +155,7 @@ describe("commands that change the targets of paths", () => {
   });
 
   it.each(["mv plain.txt other.txt", "ln -s sub q", "git checkout other && cat plain.txt"])(
-    "are allowed alone: %s",
+    "commands that change the targets of paths are allowed when they run alone: %s",
     (command) => {
       expect(decideCommand(command, narrow()).decision).toBe("allow");
     },
@@ -168,7 +168,7 @@ describe("a shell that may have changed its folder", () => {
     return verdict(decide(policy(narrow()), { ...question, cwd: root, folderUnknown: true }));
   };
 
-  it("has no narrow rules for relative paths", () => {
+  it("narrow rules for relative paths do not apply in a shell that may have changed its folder", () => {
     expect(decided("echo y > pre-commit")).toBe("ask default");
     expect(decided("cat sub/deep/file")).toBe("ask default");
     expect(decided("echo done")).toBe("allow rule");

@@ -37,7 +37,7 @@ const isAbout = (request: AnyRequest, text: string): boolean =>
   request.kind === "permission" && JSON.stringify(request.permissionRequest).includes(text);
 
 describe("an agent that needs an approval", () => {
-  it("waits alone: other agents continue, and it continues when the approval is given", async () => {
+  it("an agent waits alone for its approval, and continues when it is given", async () => {
     await using folder = await tempFolder();
     const { session, registry, close } = await stageIn(folder.path, {
       main: [[task("asker"), task("sibling")]],
@@ -66,7 +66,7 @@ describe("an agent that needs an approval", () => {
     ["approved", { kind: "approved" }, "completed"],
     ["denied", { kind: "denied-interactively-by-user" }, "failed"],
   ] as const)(
-    "is named in its request three levels below the main agent, and can be %s",
+    "a permission request names an agent three levels below the main agent, and can be %s",
     async (_name, result, status) => {
       await using folder = await tempFolder();
       const { session, registry, close } = await stageIn(folder.path, {

@@ -20,7 +20,7 @@ describe("a disk that is full when a notice is delivered", () => {
   it.each([
     ["to an idle main agent", false],
     ["to one at work", true],
-  ])("delays it and later ones, which are delivered once: %s", async (_name, isAtWork) => {
+  ])("a full disk delays a notice and later ones, which are then delivered once: %s", async (_name, isAtWork) => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

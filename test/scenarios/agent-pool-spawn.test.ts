@@ -9,7 +9,7 @@ import { HANG_MS } from "../support/work.ts";
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("returns at any load without waiting for a slot: starts above the limit are queued, and the call says so", async () => {
+  it("starting agents returns at any load without a slot: starts above the limit are queued and reported so", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },
@@ -47,7 +47,7 @@ describe("the agents that one message starts", () => {
   const told = (events: Parameters<typeof dataOf>[0]) =>
     dataOf(events, "tool.execution_complete").map(({ success, error }) => (success ? "started" : error?.message));
 
-  it("are limited to 256 in all by default, however they are started", async () => {
+  it("one message starts at most 256 agents by default, however it starts them", async () => {
     const starts = Array.from(
       { length: 300 },
       (_, at) => ["task", { ...start(`one ${at}`), mode: "background" }, `call-${at}`] as const,

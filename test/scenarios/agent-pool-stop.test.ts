@@ -11,7 +11,7 @@ import { openAgentPool } from "../reliability/agent-pool-stage.ts";
 const start = calls(["task", { description: "work", prompt: "work", agent_type: "worker", name: "worker" }]);
 
 describe("a turn that is stopped", () => {
-  it("leaves no agent running when an agent it would wait for is being started, and stays stopped", async () => {
+  it("a stopped turn leaves no agent running, even one that is just being started, and stays stopped", async () => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

@@ -53,7 +53,7 @@ const task = (name: string, agentType: string, more: Record<string, unknown> = {
   calls(["task", { description: "look", prompt: "look around", agent_type: agentType, name, ...more }]);
 
 describe("a subagent", () => {
-  it("works in its own conversation, in the same log, and its answer is the result of the call", async () => {
+  it("a subagent works in its own conversation, in the same log, and its answer is the result of the call", async () => {
     const { session, model } = await troupe([
       task("scout", "explorer"),
       says("all done"),
@@ -88,7 +88,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "troupe.task_state").map(({ to }) => to)).toEqual(["running", "completed"]);
   });
 
-  it("returns its id at once in the background, its end is notified, and only then is the session idle", async () => {
+  it("a background agent returns its id at once, its end is notified, and only then is the session idle", async () => {
     const { session, model, heard } = await troupe([
       task("scout", "explorer", { mode: "background" }),
       says("waiting"),
@@ -110,7 +110,7 @@ describe("a subagent", () => {
     expect(model.requests).toHaveLength(4);
   });
 
-  it("works in parallel with another one, and both answers return", async () => {
+  it("a subagent works in parallel with another one, and both answers return", async () => {
     const { session } = await troupe([
       calls(
         ["task", { description: "a", prompt: "a", agent_type: "explorer", name: "one" }],
@@ -125,7 +125,7 @@ describe("a subagent", () => {
     expect(results.filter((text) => /from (one|two)/.test(text))).toHaveLength(2);
   });
 
-  it("reports a failure as such, and the main agent continues", async () => {
+  it("a subagent's failure is reported as such, and the main agent continues", async () => {
     const { session, model } = await troupe([
       task("scout", "explorer"),
       says("it failed"),
@@ -137,7 +137,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "session.error")).toEqual([]);
   });
 
-  it("is cancelled when its turn is stopped", async () => {
+  it("a subagent is cancelled when its turn is stopped", async () => {
     const { session } = await troupe([task("scout", "explorer"), forAgent("explorer", stalls())]);
     const sent = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.view("scout")?.status).toBe("running");
@@ -146,7 +146,7 @@ describe("a subagent", () => {
     expect(session.agents.tasks?.view("scout")).toMatchObject({ status: "cancelled" });
   });
 
-  it("can start agents of its own, down to the limit, and no further", async () => {
+  it("a subagent can start agents of its own, down to the limit and no further", async () => {
     const nested = (name: string) => task(name, "explorer");
     const { session } = await troupe(
       [

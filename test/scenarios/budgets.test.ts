@@ -22,7 +22,7 @@ const three = calls(
 const again = calls(["echo", { text: "again" }]);
 
 describe("the budget of a tree of agents", () => {
-  it("counts turns exactly, however many agents call at once", async () => {
+  it("the budget of a tree of agents counts turns exactly, however many agents call at once", async () => {
     const slowly = () => stalls(new Promise((resolve) => setTimeout(resolve, 5)), again);
     const { session, model } = await agentPool([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
     await session.sendAndWait({ prompt: "go" });
@@ -33,7 +33,7 @@ describe("the budget of a tree of agents", () => {
     expect(dataOf(session.events, "troupe.limit_reached")).toHaveLength(1);
   });
 
-  it("reserves what running calls may use: a call that does not fit ends its agent with its partial result", async () => {
+  it("a tree's budget reserves what running calls may use: a call that does not fit ends its agent", async () => {
     const open = deferred<void>();
     const slow = withUsage(stalls(open.promise, says("slow")), { inputTokens: 100, outputTokens: 10 });
     const { session } = await agentPool(
@@ -67,7 +67,7 @@ describe("the budget of a tree of agents", () => {
     expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });
 
-  it("counts the usage of children against the share of their parent", async () => {
+  it("the budget of a tree of agents counts the usage of children against the share of their parent", async () => {
     const { session } = await agentPool(
       [
         task("boss", "boss"),
@@ -87,7 +87,7 @@ describe("the budget of a tree of agents", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("limits the time of all turns of an agent together, without the time at rest", async () => {
+  it("the budget of a tree of agents limits the working time of an agent's turns, without idle time", async () => {
     const { session } = await agentPool(
       [task("one", "quick", { mode: "background" }), otherwise(says("ok")), forAgent("quick", says("first"), stalls())],
       { agents: [agent("quick", { limits: { seconds: 2 } })] },
@@ -100,7 +100,7 @@ describe("the budget of a tree of agents", () => {
     expect(session.agents.tasks?.get("one")?.error).toBe("its time is up");
   });
 
-  it("refuses a model without a known price when the cost is limited", async () => {
+  it("the budget of a tree of agents refuses a model without a known price when the cost is limited", async () => {
     const prices = { known: true };
     const { session, model } = await agentPool([task("one", "explorer"), says("end"), otherwise(says("x"))], {
       limits: { costUsd: 1 },
@@ -114,7 +114,7 @@ describe("the budget of a tree of agents", () => {
     expect(model.requests.filter((request) => agentOf(request) === "one")).toEqual([]);
   });
 
-  it("lets a single agent use all of its limit", async () => {
+  it("the budget of a tree of agents lets a single agent use all of its limit", async () => {
     const { session } = await agentPool(
       [withUsage(again, { inputTokens: 999 }), withUsage(says("done"), { inputTokens: 9 })],
       {
@@ -124,7 +124,7 @@ describe("the budget of a tree of agents", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("has a cost per agent that sums exactly to the provider's count, also when it is read from the log", async () => {
+  it("the cost per agent sums exactly to the provider's count, also when it is read from the log", async () => {
     const counted: Usage[] = [];
     const costOf = ({ inputTokens, outputTokens }: Usage): number => inputTokens * 3e-6 + outputTokens * 1.5e-5;
     let number = 0;
@@ -233,7 +233,7 @@ describe("reservations", () => {
     );
   });
 
-  it("are replaced by the real usage of a call, even a larger one, and the next call is refused", () => {
+  it("a reservation is replaced by the real usage of a call, even a larger one, and the next call is refused", () => {
     const budget = new Budget([]);
     const expected = { tokens: () => 10, costUsd: () => 0 };
     expect(budget.reserve(undefined, { limits: { tokens: 100 } }, expected)).toBeUndefined();

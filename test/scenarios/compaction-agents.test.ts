@@ -44,7 +44,7 @@ async function bench(steps: readonly Step[], more: Partial<CompactionRun> = {}) 
 }
 
 describe("a compaction that the user requests", () => {
-  it("summarises everything with the user's focus, after the hooks", async () => {
+  it("a compaction on request summarises everything with the user's focus, after the hooks", async () => {
     const told: object[] = [];
     const hooks = {
       has: (point: string) => point === "preCompact",
@@ -69,7 +69,7 @@ describe("a compaction that the user requests", () => {
     ]);
   });
 
-  it("is refused when there is too little, runs once at a time, and leaves no trace in the conversation when stopped", async () => {
+  it("a compaction on request is refused when there is too little, runs once, and leaves no trace when stopped", async () => {
     const { context, say, reply, messages } = await bench([stalls()]);
     await say("hello");
     expect(await context.compact()).toMatchObject({ success: false, error: expect.stringContaining("too little") });
@@ -83,7 +83,7 @@ describe("a compaction that the user requests", () => {
     expect(messages().map(({ content }) => content)).toEqual(["hello", "hello"]);
   });
 
-  it("is discarded when the conversation was rebuilt in the meantime", async () => {
+  it("a compaction on request is discarded when the conversation was rebuilt in the meantime", async () => {
     const go = deferred<void>();
     const { context, say, reply, log } = await bench([stalls(go.promise, says(SUMMARY))]);
     await say("one");
@@ -99,7 +99,7 @@ describe("a compaction that the user requests", () => {
     expect(await pending).toMatchObject({ success: false, error: expect.stringContaining("changed meanwhile") });
   });
 
-  it("ends with the session, and the log shows that", async () => {
+  it("a compaction on request ends with the session, and the log shows that", async () => {
     const { context, compactions, say, reply, log } = await bench([stalls()]);
     await say("one");
     await reply("two");
@@ -110,7 +110,7 @@ describe("a compaction that the user requests", () => {
     expect(dataOf(log.events, "session.compaction_complete")).toMatchObject([{ success: false }]);
   });
 
-  it("is refused without a call when a limit is used up", async () => {
+  it("a compaction on request is refused without a model call when a limit is used up", async () => {
     const reached = { limit: "turns", allowed: 1, used: 1, message: "Limit reached." } as const;
     const { context, say, reply, model } = await bench([], { limitReached: () => reached });
     await say("one");
@@ -121,7 +121,7 @@ describe("a compaction that the user requests", () => {
 });
 
 describe("a summary that is written in the background", () => {
-  it("is part of the reservation of every call of the agent until it has ended, and can be cancelled", async () => {
+  it("a background summary is part of every reservation until it has ended, and can be cancelled", async () => {
     const { context, say, reply, messages } = await bench([stalls()]);
     for (let turn = 0; turn < 4; turn++) {
       await say(`question ${turn}`);
@@ -139,7 +139,7 @@ describe("a summary that is written in the background", () => {
 });
 
 describe("compaction of a subagent", () => {
-  it("LOOP-31 uses the same function, in the agent's own conversation and under its own id", async () => {
+  it("LOOP-31 compaction of a subagent works in the agent's own conversation and under its own id", async () => {
     const read = calls(["big", { characters: 4_500 }]);
     const isAgent = (request: Parameters<typeof agentOf>[0]): boolean => agentOf(request) !== undefined;
     const { session, model } = await agentPool(

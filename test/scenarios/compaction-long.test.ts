@@ -45,7 +45,7 @@ const usual = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 5)] ?? 0;
 
 describe("a long session", () => {
-  it(`stays valid and bounded over ${TURNS} turns with ${COMPACTIONS} compactions, and is resumed within a second`, async () => {
+  it(`a long session stays valid over ${TURNS} turns with ${COMPACTIONS} compactions, and resumes within a second`, async () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const problems: string[] = [];
@@ -88,7 +88,7 @@ describe("a long session", () => {
     expect(shown?.messages.length).toBe(live.entries.length + 1);
   });
 
-  it("lets go of the events that a compaction replaced, also while the same answer goes on", async () => {
+  it("a long session releases the events that a compaction replaced, also during one answer", async () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const results: WeakRef<SessionEvent>[] = [];

@@ -19,7 +19,7 @@ const read = (characters: number) => calls(["big", { characters }]);
 const full = Array.from({ length: 4 }, () => read(4_500));
 
 describe("LOOP-31 automatic compaction", () => {
-  it("LOOP-31 begins at 0.80 of the window while the agent continues, and the next request has the new beginning", async () => {
+  it("LOOP-31 automatic compaction begins at 0.80 of the window while the agent continues", async () => {
     const wentOn = deferred<void>();
     const compacted = deferred<void>();
     const { session, model, heard } = await small([
@@ -50,7 +50,7 @@ describe("LOOP-31 automatic compaction", () => {
     model.assertSpent();
   });
 
-  it("LOOP-31 is reported in events of the wire contract, with all numbers", async () => {
+  it("LOOP-31 automatic compaction is reported in events of the wire contract, with all numbers", async () => {
     const { session } = await small([summaries(summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "Read the files" });
     const [start] = dataOf(session.events, "session.compaction_start");
@@ -72,7 +72,7 @@ describe("LOOP-31 automatic compaction", () => {
     expect(dataOf(session.events, "troupe.usage").filter(({ turnId }) => turnId === "compaction")).toHaveLength(1);
   });
 
-  it("LOOP-31 is waited for at 0.95: no request ever goes beyond the window", async () => {
+  it("LOOP-31 a request waits for the compaction at 0.95: no request ever exceeds the window", async () => {
     const { session, model } = await small([summaries(summary()), read(5_000), read(5_000), read(6_000), says("done")]);
     await session.sendAndWait({ prompt: "Read the files" });
     const order = model.requests.map((request) => (asksForSummary(request) ? "summary" : request.messages.length));
@@ -80,7 +80,7 @@ describe("LOOP-31 automatic compaction", () => {
     expectPaired(session.events);
   });
 
-  it("reports how full the window is, by kind, corrected by the provider's count", async () => {
+  it("context usage is reported by kind, corrected by the provider's count", async () => {
     const { session, heard } = await small(
       [withUsage(read(4_000), { inputTokens: 2_000 }), withUsage(read(4_000), { inputTokens: 4_000 }), says("done")],
       { system: "s".repeat(4_000), window: 20_000 },
@@ -95,7 +95,7 @@ describe("LOOP-31 automatic compaction", () => {
     expect(third?.conversationTokens).toBeGreaterThan(second?.conversationTokens ?? Infinity);
   });
 
-  it("requests nothing from the model below the threshold, after a first exchange, or when it is off", async () => {
+  it("no summary is requested below the threshold, after a first exchange, or when compaction is off", async () => {
     const calm = await small([read(1_000), says("done")]);
     await calm.session.sendAndWait({ prompt: "go" });
     const first = await small([says("done")], { system: "s".repeat(14_000) });
@@ -115,7 +115,7 @@ describe("LOOP-31 automatic compaction", () => {
 });
 
 describe("compaction after an overflow", () => {
-  it("runs once when a provider refuses the request as too long, and the same turn continues", async () => {
+  it("compaction runs once when a provider refuses a request as too long, and the same turn continues", async () => {
     const { session, model, heard } = await small(
       [summaries(summary()), read(400), read(400), fails("context_length"), says("done")],
       { window: 100_000 },
@@ -127,7 +127,7 @@ describe("compaction after an overflow", () => {
     expect(model.requests.at(-1)?.messages[0]?.content).toContain("<summary>");
   });
 
-  it("is not repeated forever: a second refusal is reported to the user", async () => {
+  it("compaction after an overflow is not repeated: a second refusal is reported to the user", async () => {
     const { session, model } = await small(
       [summaries(summary()), read(400), read(400), fails("context_length"), fails("context_length")],
       { window: 100_000 },
@@ -138,7 +138,7 @@ describe("compaction after an overflow", () => {
 });
 
 describe("a summary that fails", () => {
-  it("loses nothing: the history stays, results are shortened with a mark, and it is tried again later", async () => {
+  it("a failed summary loses nothing: the history stays, results are shortened, and it is retried later", async () => {
     const { session, model } = await small([
       summaries(fails(500), says("   "), summary(), summary(), summary(), summary()),
       ...Array.from({ length: 26 }, () => read(3_000)),
@@ -159,7 +159,7 @@ describe("a summary that fails", () => {
     expect(dataOf(session.events, "session.truncation").length).toBeGreaterThan(0);
   });
 
-  it("repeats a request that is itself too long once, with less content", async () => {
+  it("a summary request that is itself too long is repeated once, with less content", async () => {
     const { session, model } = await small([summaries(fails("context_length"), summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "go" });
     const [whole, half] = model.requests.filter(asksForSummary);
@@ -169,7 +169,7 @@ describe("a summary that fails", () => {
 });
 
 describe("the conversation after a compaction", () => {
-  it("has a checkpoint file with title and number, and the same messages when the log is read back", async () => {
+  it("a compaction writes a checkpoint file, and the log gives the same messages when it is read back", async () => {
     await using folder = await tempFolder();
     const script = () => [
       summaries(summary(), summary(), summary()),
@@ -196,7 +196,7 @@ describe("the conversation after a compaction", () => {
     expect(shown[0]?.content).toContain("Read the files");
   });
 
-  it("contains todos and agents in its first message", async () => {
+  it("the first message after a compaction contains todos and agents", async () => {
     const standing = async () => ({ todos: "- write-tests pending", agents: "- scout (explore) running" });
     const { session, model } = await small([summaries(summary()), ...full, says("ok")], {
       parts: { carriedState: standing },
@@ -207,7 +207,7 @@ describe("the conversation after a compaction", () => {
     expect(first?.content).toContain("<agents>\n- scout (explore) running\n</agents>");
   });
 
-  it("contains no secret, neither in the log nor in the file nor in what the model sees", async () => {
+  it("a compaction contains no secret, in the log, in the file or in what the model sees", async () => {
     await using folder = await tempFolder();
     const redactor = createRedactor({ values: [] });
     const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
@@ -222,7 +222,7 @@ describe("the conversation after a compaction", () => {
     expect(JSON.stringify(model.requests.at(-1))).not.toContain(secret);
   });
 
-  it("R04 is the one before it or after it, whichever event was the last of a killed process", async () => {
+  it("R04 a conversation is the one before or after a compaction, whichever event a killed process wrote last", async () => {
     const { session } = await small([summaries(summary()), ...full, says("done")]);
     await session.sendAndWait({ prompt: "Read the files" });
     await session.close();

@@ -114,7 +114,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("BLX-17: are ended at their limit of turns, and the result says so", async () => {
+  it("BLX-17: workers are ended at their limit of turns, and the result says so", async () => {
     const stage = await agentPool([run("a"), says("ok"), forAgent(is("a"), ...Array(8).fill(calls(["view"])))], {
       tools,
       workers: { limits: { turns: 8 } },
@@ -127,7 +127,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(stage.session.events, { settled: true })).toEqual([]);
   });
 
-  it("BLX-18: have a limit on output, counted by the provider or else by length", async () => {
+  it("BLX-18: workers have a limit on output, counted by the provider or else by length", async () => {
     const wordy = calls(["view", { path: "x".repeat(500) }]);
     const stage = await agentPool(
       [
@@ -145,7 +145,7 @@ describe("coordinated workers", () => {
     }
   });
 
-  it("BLX-19: are ended by the timeout when the model does not answer, and the others are not", async () => {
+  it("BLX-19: workers are ended by the timeout when the model does not answer, and the others are not", async () => {
     const stage = await agentPool(
       [run("slow", "fast"), says("ok"), forAgent(is("slow"), stalls()), forAgent(is("fast"), submit("here"))],
       { tools, workers: { limits: { durationMs: 200 } } },
@@ -154,7 +154,7 @@ describe("coordinated workers", () => {
     expect(resultsOf(stage).map(({ summary }) => summary)).toEqual(["time limit of 0.2 s reached", "here"]);
   });
 
-  it("BLX-20: are stopped one at a time with all their calls, and the result says cancelled", async () => {
+  it("BLX-20: a worker is stopped with all its calls and without the others, and its result is cancelled", async () => {
     const released: string[] = [];
     const stopped = deferred<string>();
     const view = defineTool({
@@ -193,7 +193,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("are all stopped with the turn", async () => {
+  it("workers are all stopped with the turn", async () => {
     const { session } = await agentPool([run("one", "two"), forAgent(isWorker, stalls(), stalls())], { tools });
     const done = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.list().map(({ status }) => status)).toEqual(["running", "running"]);
@@ -204,7 +204,7 @@ describe("coordinated workers", () => {
       .toEqual(["cancelled", "cancelled"]);
   });
 
-  it("BLX-14, BLX-21: have no result without submit_result, and a failure of the model is named", async () => {
+  it("BLX-14, BLX-21: a worker has no result without submit_result, and a failure of the model is named", async () => {
     const stage = await agentPool(
       [
         run("talker", "broken"),
@@ -222,7 +222,7 @@ describe("coordinated workers", () => {
     expect(dataOf(stage.session.events, "subagent.failed")).toHaveLength(2);
   });
 
-  it("BLX-11, BLX-35: cannot call tools beyond their groups, agents or further workers", async () => {
+  it("BLX-11, BLX-35: workers cannot call tools beyond their groups, agents or further workers", async () => {
     const stage = await agentPool(
       [
         run("a"),
@@ -242,14 +242,14 @@ describe("coordinated workers", () => {
     expect(stage.session.agents.tasks?.list()).toHaveLength(1);
   });
 
-  it("BLX-31: are started by subagents.run as by subagents_run", async () => {
+  it("BLX-31: subagents.run starts workers as subagents_run does", async () => {
     const dotted = calls(["subagents.run", { agents: [{ id: "a", role: "review", task: "t" }] }]);
     const stage = await agentPool([dotted, says("ok"), forAgent(is("a"), submit("yes"))], { tools });
     await stage.session.sendAndWait({ prompt: "go" });
     expect(resultsOf(stage)).toMatchObject([{ displayName: "Review", summary: "yes" }]);
   });
 
-  it("have the rights and the budget of the agent that requests them", async () => {
+  it("workers have the rights and the budget of the agent that requests them", async () => {
     const stage = await agentPool(
       [
         task("boss", "boss"),
@@ -270,7 +270,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("are not started with a role that a rule denies", async () => {
+  it("workers with a role that a rule denies are not started", async () => {
     const { session } = await agentPool([run("a"), says("ok")], {
       tools,
       permissions: { allTools: true, denyTools: ["agent(scout)"] },
@@ -279,7 +279,7 @@ describe("coordinated workers", () => {
     expect(session.agents.tasks?.list()).toEqual([]);
   });
 
-  it("BLX-36: can have a role of the settings", async () => {
+  it("BLX-36: workers can have a role of the settings", async () => {
     const roles = [{ id: "api_reader", label: "API Reader", prompt: "Read interfaces.", groups: ["workspace"] }];
     const stage = await agentPool([runAs("api_reader", "a"), says("ok"), forAgent(is("a"), submit("read"))], {
       tools,
@@ -289,7 +289,7 @@ describe("coordinated workers", () => {
     expect(resultsOf(stage)).toMatchObject([{ displayName: "API Reader", summary: "read" }]);
   });
 
-  it("are listed as interrupted when the process ended, and do not run again", async () => {
+  it("workers are listed as interrupted when the process ended, and do not run again", async () => {
     const first = await agentPool([run("a"), forAgent(is("a"), stalls())], { tools });
     void first.session.sendAndWait({ prompt: "go" });
     await expect.poll(() => first.session.agents.tasks?.view("a")?.status).toBe("running");

@@ -17,7 +17,7 @@ import { dataOf, echo, stage, tool } from "../support/stage.ts";
 const soon = (milliseconds = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 describe("close", () => {
-  it("answers nothing more: waiting messages stay in the log", async () => {
+  it("a closed session answers no waiting messages and keeps them in the log", async () => {
     const { session, model } = await stage([stalls(), otherwise(says("never"))]);
     const waits = [session.sendAndWait({ prompt: "one" })];
     await soon();
@@ -30,7 +30,7 @@ describe("close", () => {
     await expect(session.send({ prompt: "late" })).rejects.toThrow(/closed/);
   });
 
-  it("can be called twice and at once", async () => {
+  it("a session can be closed twice and at once", async () => {
     const { session } = await stage([stalls()]);
     await session.send({ prompt: "one" });
     await Promise.all([session.close(), session.close()]);
@@ -39,7 +39,7 @@ describe("close", () => {
 });
 
 describe("the outcome of a message", () => {
-  it("is its own when it is sent while the session finishes, or by a listener of the end", async () => {
+  it("a message sent while the session finishes, or by a listener of the end, has its own outcome", async () => {
     const { session } = await stage([says("ONE"), says("TWO"), says("THREE")]);
     const later = deferred<unknown>();
     let sent = false;
@@ -53,7 +53,7 @@ describe("the outcome of a message", () => {
     expect(await session.sendAndWait({ prompt: "three" })).toEqual({ kind: "done", answer: "THREE" });
   });
 
-  it("is that of the run which a steering message joined", async () => {
+  it("a steering message has the outcome of the run that it joined", async () => {
     const gate = deferred<string>();
     const { session } = await stage([calls(["wait"]), says("A"), says("B")], {
       tools: [tool("wait", () => gate.promise)],
@@ -89,7 +89,7 @@ describe("the outcome of a message", () => {
 });
 
 describe("an abort", () => {
-  it("makes no turn and counts no call before the model was asked", async () => {
+  it("an abort before the model was asked makes no turn and counts no call", async () => {
     const { session, model } = await stage([says("never")]);
     const sent = session.sendAndWait({ prompt: "go" });
     session.abort();
@@ -98,7 +98,7 @@ describe("an abort", () => {
     expect(session.history.budget.run.calls).toBe(model.requests.length);
   });
 
-  it("ends a run whose provider ignores it", async () => {
+  it("an abort ends a run whose provider ignores it", async () => {
     const deaf: Provider = {
       id: "deaf",
       stream: () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }),
@@ -112,7 +112,7 @@ describe("an abort", () => {
 });
 
 describe("a malformed reply", () => {
-  it("is reported when it was cut off or is missing", async () => {
+  it("a reply that was cut off or is missing is reported", async () => {
     const cut = says("half an ans").map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
     const { session, heard } = await stage([cut, says("")]);
     expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "half an ans" });
@@ -123,7 +123,7 @@ describe("a malformed reply", () => {
     ]);
   });
 
-  it("gets a result for each of two calls with one id", async () => {
+  it("two calls with one id get a result each", async () => {
     const { session, model } = await stage([
       calls(["echo", { text: "a" }, "x"], ["echo", { text: "b" }, "x"]),
       says("ok"),
@@ -156,7 +156,7 @@ describe("a malformed reply", () => {
 });
 
 describe("a refused message", () => {
-  it("is not sent to the model", async () => {
+  it("a message that the log refuses is not sent to the model", async () => {
     const inner = memoryStore();
     let full = false;
     const store = {

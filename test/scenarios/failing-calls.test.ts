@@ -16,7 +16,7 @@ const stopped = (message: string) => ({
 });
 
 describe("a model whose calls fail repeatedly", () => {
-  it("is warned from the fifth equal failure on and stopped after the tenth, with an error", async () => {
+  it("a model is warned from the fifth equal failing call on and stopped after the tenth, with an error", async () => {
     const { session, model } = await stage(repeated(50, () => missing()));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("no_such_tool failed 10 times"));
     expect(model.requests).toHaveLength(10);
@@ -30,33 +30,33 @@ describe("a model whose calls fail repeatedly", () => {
     expect(dataOf(session.events, "troupe.limit_reached")).toEqual([]);
   });
 
-  it.each([2, 3, 4])("is stopped when it repeats a circle of %i calls", async (period) => {
+  it.each([2, 3, 4])("a model that repeats a circle of %i failing calls is stopped", async (period) => {
     const { session, model } = await stage(repeated(100, (index) => missing({ at: index % period })));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("Stopped"));
     expect(model.requests.length).toBeLessThanOrEqual(40);
   });
 
-  it("is stopped after 50 turns of different calls that all fail", async () => {
+  it("a model is stopped after 50 turns of different calls that all fail", async () => {
     const { session, model } = await stage(repeated(100, (index) => missing({ at: index })));
     expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("every call of the last 50 turns failed"));
     expect(model.requests).toHaveLength(50);
     expect(JSON.stringify(model.requests[40]?.messages.at(-1))).toContain("Every call of the last 40 turns has failed");
   });
 
-  it("continues when a call succeeds in between", async () => {
+  it("a model continues when a call succeeds between failing calls", async () => {
     const steps = [...repeated(4, () => [...repeated(9, () => missing()), works]).flat(), says("done")];
     const { session, model } = await stage(steps);
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
     model.assertSpent();
   });
 
-  it("may repeat calls that succeed, and calls that fail at once in one reply", async () => {
+  it("a model may repeat calls that succeed, and calls that fail at once in one reply", async () => {
     const many = calls(...repeated(40, (index) => ["no_such_tool", {}, `call-${index}`] as const));
     const { session } = await stage([...repeated(60, () => works), many, says("done")]);
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("has a new count for each message, even for one that arrives while it works", async () => {
+  it("the count of failing calls restarts with each message, even one that arrives during work", async () => {
     const reached = deferred<void>();
     const go = deferred<void>();
     let count = 0;
@@ -82,7 +82,7 @@ describe("a model whose calls fail repeatedly", () => {
     expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "b" });
   });
 
-  it("is stopped in a subagent too, and the parent reads the reason", async () => {
+  it("a subagent whose calls fail repeatedly is stopped, and the parent reads the reason", async () => {
     const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
     const { session, model } = await agentPool(
       [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],

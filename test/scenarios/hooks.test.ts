@@ -77,7 +77,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect(told).toMatchObject([{ point: "preToolUse", toolName: "nothing", toolArgs: { a: 1 } }]);
   });
 
-  it("neither run for a call that the limits of a message refuse, nor answer it", async () => {
+  it("a hook neither runs for a call that the limits of a message refuse, nor answers it", async () => {
     const bind = (): never => {
       throw new ToolError("Only the research agent is started.", { code: "denied" });
     };
@@ -92,7 +92,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect(staged.told).toEqual([]);
   });
 
-  it("can change arguments, which are checked and used, and add context to the result", async () => {
+  it("a preToolUse hook can change arguments, which are checked and used, and add context to the result", async () => {
     const staged = await hooked([echoCall, says("ok")], ["preToolUse"], () => ({
       modifiedArgs: { text: "changed" },
       additionalContext: "by the way",
@@ -112,7 +112,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect(shown(staged, 1, 2)).toContain("Bad arguments for echo");
   });
 
-  it("can change and add to a result at postToolUse, and a failure fires only postToolUseFailure", async () => {
+  it("postToolUse can change and add to a result, and a failure fires only postToolUseFailure", async () => {
     const failing = tool("failing", async () => refuse("no"));
     const staged = await hooked(
       [calls(["echo", { text: "hi" }], ["failing", {}]), says("ok")],
@@ -131,7 +131,7 @@ describe("LOOP-21: hooks around a call", () => {
     expect([shown(staged, 1, 2), shown(staged, 1, 3)].sort()).toEqual(["HI\n\nloud", "no\n\nwhy: no"]);
   });
 
-  it("have a hook.end for every hook.start, even when the session is aborted during a hook", async () => {
+  it("hooks have a hook.end for every hook.start, even when the session is aborted during a hook", async () => {
     const { session } = await hooked([echoCall, says("ok")], ["preToolUse"], () => {
       session.abort();
       return undefined;
@@ -163,7 +163,7 @@ describe("hooks and permissions", () => {
     expect(dataOf(session.events, "permission.completed")).toMatchObject([{ result: { kind: "approved" } }]);
   });
 
-  it.each(["preToolUse", "permissionRequest"] as const)("cannot allow %s against a deny rule", async (point) => {
+  it.each(["preToolUse", "permissionRequest"] as const)("a hook cannot allow %s against a deny rule", async (point) => {
     await using folder = await tempFolder();
     const { session } = await guarded(folder.path, ["write"], [point], () => ({
       behavior: "allow",
@@ -175,7 +175,7 @@ describe("hooks and permissions", () => {
   });
 
   it.each(["preToolUse", "permissionRequest"] as const)(
-    "do not replace the user's answer at %s for a path outside the allowed folders",
+    "a hook's approval does not replace the user's answer at %s for a path outside the allowed folders",
     async (point) => {
       const base = tool("bash", async () => "ran");
       const access = { kind: "shell", command: "cat /etc/hostname", cwd: "/stage", intention: "" } as const;
@@ -270,7 +270,7 @@ describe("hooks around a session", () => {
     expect(staged.session.history.title).toBe("go");
   });
 
-  it("may answer in place of the model", async () => {
+  it("a userPromptSubmitted hook may answer in place of the model", async () => {
     const { session, model } = await hooked([], ["userPromptSubmitted"], () => ({
       handled: true,
       responseContent: "42",

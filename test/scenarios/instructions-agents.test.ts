@@ -12,7 +12,7 @@ describe("instructions in subfolders for agents", () => {
   };
   const looks = (path: string) => calls(["view", { path }]);
 
-  it("are given once, and only to the agent that entered the folder, if it receives instructions", async () => {
+  it("instructions in subfolders are given once, and only to the agent that entered the folder", async () => {
     const steps = [
       starts("g", "general-purpose"),
       starts("e", "explore"),
@@ -45,7 +45,7 @@ describe("instructions in subfolders for agents", () => {
     });
   });
 
-  it("are given once over all turns of an agent that stays", async () => {
+  it("instructions in subfolders are given once over all turns of a background agent", async () => {
     const steps = [
       starts("g", "general-purpose", { mode: "background" }),
       says("started"),

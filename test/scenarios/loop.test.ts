@@ -16,7 +16,7 @@ import { expectOrder, expectPaired, story } from "../../src/testing/story.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
 describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
-  it("LOOP-07 reproduces the three-turn example, event by event", async () => {
+  it("LOOP-07 a session reproduces the three-turn example, event by event", async () => {
     const { session, model } = await stage([
       calls(["echo", { text: "auth.ts" }]),
       calls(["echo", { text: "edited" }]),
@@ -45,14 +45,14 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     model.assertSpent();
   });
 
-  it("LOOP-02 counts one turn pair for each model call", async () => {
+  it("LOOP-02 a session counts one turn pair for each model call", async () => {
     const { session, model } = await stage([calls(["echo", { text: "a" }]), calls(["echo", { text: "b" }]), says("c")]);
     await session.sendAndWait({ prompt: "go" });
     expect(dataOf(session.events, "assistant.turn_start").map(({ turnId }) => turnId)).toEqual(["0", "1", "2"]);
     expect(dataOf(session.events, "assistant.turn_end")).toHaveLength(model.requests.length);
   });
 
-  it("LOOP-03 and LOOP-05 sends results and the full history with each call", async () => {
+  it("LOOP-03 LOOP-05 each model call has the results and the full history", async () => {
     const { session, model } = await stage([calls(["echo", { text: "hi" }]), says("one"), says("two")]);
     await session.sendAndWait({ prompt: "first" });
     await session.sendAndWait({ prompt: "second" });
@@ -76,13 +76,13 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     });
   });
 
-  it("LOOP-04 makes no further model call when the model requests no tools", async () => {
+  it("LOOP-04 the loop makes no further model call when the model requests no tools", async () => {
     const { session, model } = await stage([says("done")]);
     await session.sendAndWait({ prompt: "go" });
     expect(model.requests).toHaveLength(1);
   });
 
-  it("LOOP-06 and LOOP-09 keeps the order inside a turn and ends with an idle event that is not stored", async () => {
+  it("LOOP-06 LOOP-09 a turn keeps its event order and ends with an idle event that is not stored", async () => {
     const { session, heard } = await stage([calls(["echo", { text: "a" }]), says("b")]);
     await session.sendAndWait({ prompt: "go" });
     expectOrder(heard, [
@@ -103,7 +103,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     expect(session.events.some(({ type }) => type === "session.idle")).toBe(false);
   });
 
-  it("calls the model only when the log contains the start of the turn", async () => {
+  it("the loop calls the model only when the log contains the start of the turn", async () => {
     const written = deferred<void>();
     const store = memoryStore();
     const create: Store["create"] = async (sessionId) => {
@@ -123,7 +123,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     expect(await outcome).toEqual({ kind: "done", answer: "hi" });
   });
 
-  it("chains every stored event to the one before it, and ephemeral ones to the last stored", async () => {
+  it("every stored event is chained to the one before it, and ephemeral ones to the last stored", async () => {
     const { session, heard } = await stage([says("ok")]);
     await session.sendAndWait({ prompt: "go" });
     const ids = session.events.map(({ id }) => id);
@@ -133,7 +133,7 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
 });
 
 describe("LOOP-08 and LOOP-16: failures", () => {
-  it("emits session.error, then session.idle, when the provider fails", async () => {
+  it("a provider failure emits session.error, then session.idle", async () => {
     const { session, heard } = await stage([fails(401)]);
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
       kind: "error",
@@ -149,7 +149,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expect(dataOf(heard, "session.error")).toMatchObject([{ errorType: "authentication", statusCode: 401 }]);
   });
 
-  it("keeps the text of an interrupted reply for users, and never sends it to a model", async () => {
+  it("the text of an interrupted reply is kept for users and never sent to a model", async () => {
     const { session, model } = await stage([breaksOff("half a sen"), says("whole")]);
     expect((await session.sendAndWait({ prompt: "go" })).kind).toBe("error");
     expect(dataOf(session.events, "troupe.partial_message")).toMatchObject([{ content: "half a sen" }]);
@@ -160,7 +160,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     ]);
   });
 
-  it("answers unknown tools, bad arguments and invalid JSON with a failed result", async () => {
+  it("unknown tools, bad arguments and invalid JSON get a failed result", async () => {
     const { session, model } = await stage([
       together(calls(["nope", {}]), calls(["echo", {}]), callsWithText("echo", "{broken")),
       says("sorry"),
@@ -174,7 +174,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expectPaired(session.events);
   });
 
-  it("reports an expected failure to the model in full, and of a defect only its name", async () => {
+  it("an expected failure is reported to the model in full, and only the name of a defect", async () => {
     const { session, model, heard } = await stage([calls(["careful"], ["broken"]), says("odd")], {
       tools: [
         tool("careful", async () => refuse("No such file: a.txt")),
@@ -196,7 +196,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     ]);
   });
 
-  it("never runs calls from a reply that was cut off at its length", async () => {
+  it("calls of a reply that was cut off at its length never run", async () => {
     const ran: string[] = [];
     const cut = calls(["mark"]).map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
     const { session } = await stage([cut, says("again")], {
@@ -212,7 +212,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([{ success: false }]);
   });
 
-  it("stops a tool that exceeds its time limit", async () => {
+  it("a tool that exceeds its time limit is stopped", async () => {
     const { session } = await stage([calls(["slow"]), says("ok")], {
       tools: [tool("slow", () => new Promise(() => undefined), { timeoutMs: 10 })],
     });
@@ -224,7 +224,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
 });
 
 describe("LOOP-19 and LOOP-27: tools of one turn", () => {
-  it("LOOP-19 runs them side by side, all starts before the first end", async () => {
+  it("LOOP-19 tools of one turn run side by side, all starts before the first end", async () => {
     const both = deferred<void>();
     let inside = 0;
     const meet = (): Promise<string> => {
@@ -243,7 +243,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
     ]);
   });
 
-  it("runs them one by one when one asks to be alone", async () => {
+  it("tools of one turn run one by one when one of them is exclusive", async () => {
     const order: string[] = [];
     const slow = (name: string) => async (): Promise<string> => {
       order.push(`${name} in`);
@@ -258,7 +258,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
     expect(order).toEqual(["a in", "a out", "b in", "b out"]);
   });
 
-  it("LOOP-27 ends the turn when a terminal tool succeeds, and continues when it fails", async () => {
+  it("LOOP-27 a terminal tool ends the turn when it succeeds, and not when it fails", async () => {
     let attempts = 0;
     const finish = tool("finish", async () => (++attempts === 1 ? refuse("not yet") : "finished"), { terminal: true });
     const { session, model } = await stage([calls(["finish"]), calls(["finish"])], { tools: [finish] });
@@ -269,7 +269,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
 });
 
 describe("LOOP-22: streaming", () => {
-  it("emits text as it arrives, without storing it, and the parts add up to the message", async () => {
+  it("streaming emits text as it arrives, without storing it, and the parts add up to the message", async () => {
     const { session, heard } = await stage([thinks("hm", says("Hello world", { chunkSize: 3 }))], { streaming: true });
     await session.sendAndWait({ prompt: "go" });
     const deltas = dataOf(heard, "assistant.message_delta");
@@ -282,7 +282,7 @@ describe("LOOP-22: streaming", () => {
     expect(session.events.some(({ type }) => type.endsWith("_delta"))).toBe(false);
   });
 
-  it("emits no parts when streaming is off, and the reasoning as a whole", async () => {
+  it("a session without streaming emits no parts, and the reasoning as a whole", async () => {
     const { session, heard } = await stage([thinks("hm", says("Hello world", { chunkSize: 3 }))]);
     await session.sendAndWait({ prompt: "go" });
     expect(heard.filter(({ type }) => type.endsWith("_delta"))).toEqual([]);
@@ -292,7 +292,7 @@ describe("LOOP-22: streaming", () => {
 });
 
 describe("LOOP-26: abort", () => {
-  it("keeps the text of a reply that it interrupts, emits abort, and ends idle with aborted", async () => {
+  it("an abort keeps the text of the reply, emits abort, and ends idle with aborted", async () => {
     const { session, heard, model } = await stage([together(says("I was about to"), stalls()), says("fresh")]);
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -304,7 +304,7 @@ describe("LOOP-26: abort", () => {
     expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual(["go", "I was about to", "again"]);
   });
 
-  it("closes the call of a running tool as interrupted, and the next turn is valid", async () => {
+  it("an abort closes a running tool call as interrupted, and the next turn is valid", async () => {
     const { session, model } = await stage([calls(["wait"]), says("after")], {
       tools: [tool("wait", () => new Promise(() => undefined))],
     });
@@ -320,7 +320,7 @@ describe("LOOP-26: abort", () => {
     });
   });
 
-  it("leaves a session that can continue when it comes before the first output", async () => {
+  it("a session can continue after an abort before the first output", async () => {
     const { session } = await stage([stalls(), says("here")]);
     const sent = session.sendAndWait({ prompt: "go" });
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -54,7 +54,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("ORC-74, ORC-75: are cancelled on the server by stop_agent, and a message to one is refused with advice", async () => {
+  it("ORC-74, ORC-75: stop_agent cancels a task on the MCP server, and a message to the task is refused", async () => {
     const { session } = await agentPool(
       [
         slow(60_000, "c1"),
@@ -88,7 +88,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("are waited for by a subagent, because it cannot be notified later", async () => {
+  it("a subagent waits for its MCP task, because it cannot be notified later", async () => {
     const { session } = await agentPool(
       [task("one", "caller"), says("end"), forAgent("caller", slow(150, "c1"), says("got it"))],
       { tools, agents: [agent("caller")] },
@@ -103,7 +103,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("are listed as interrupted after the process died, and are not repeated", async () => {
+  it("MCP tasks are listed as interrupted after the process died, and are not repeated", async () => {
     const first = await agentPool([slow(60_000, "c1"), says("waiting")], { tools, waitForAgentsMs: 0 });
     await first.session.sendAndWait({ prompt: "go" });
     const store = await storeWith(first.session.events);

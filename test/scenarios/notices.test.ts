@@ -10,7 +10,7 @@ const notice = (shellId: string): SystemNotice => ({
 });
 
 describe("a notice to the agent", () => {
-  it("wakes an idle agent, which answers", async () => {
+  it("a notice wakes an idle agent, which answers", async () => {
     const { session, model } = await stage([says("hello"), says("I see")]);
     await session.sendAndWait({ prompt: "hi" });
     session.queue.notify(notice("one"));
@@ -26,7 +26,7 @@ describe("a notice to the agent", () => {
     expect(session.history.title).toBe("hi");
   });
 
-  it("reaches a working agent before its next model call", async () => {
+  it("a notice reaches a working agent before its next model call", async () => {
     const busy = tool("busy", async () => {
       session.queue.notify(notice("one"));
       session.queue.notify(notice("two"));
@@ -41,7 +41,7 @@ describe("a notice to the agent", () => {
     ]);
   });
 
-  it("is answered together with others that arrive at an idle agent", async () => {
+  it("notices that arrive together at an idle agent are answered together", async () => {
     const { session, model } = await stage([says("hello"), says("all of them")]);
     await session.sendAndWait({ prompt: "hi" });
     for (const id of ["one", "two", "three"]) session.queue.notify(notice(id));
@@ -50,7 +50,7 @@ describe("a notice to the agent", () => {
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
 
-  it("is placed before a user message that arrives meanwhile, in the same turn", async () => {
+  it("a notice is placed before a user message that arrives meanwhile, in the same turn", async () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });

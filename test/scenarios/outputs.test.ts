@@ -13,7 +13,7 @@ import { dataOf, stage, tool } from "../support/stage.ts";
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("results too large for a model", () => {
-  it("are stored in full in the session's folder, and the model gets a preview to continue from", async () => {
+  it("results too large for a model are stored in the session's folder, and the model gets a preview", async () => {
     await using folder = await tempFolder();
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const whole = `first line\n${"x".repeat(100_000)}`;
@@ -33,7 +33,7 @@ describe("results too large for a model", () => {
     await session.close();
   });
 
-  it("are measured in bytes, and smaller results are unchanged", async () => {
+  it("the size of results is measured in bytes, and smaller results are unchanged", async () => {
     const fits = "é".repeat(10_240);
     const { session, model } = await stage([calls(["exact"]), calls(["over"]), says("ok")], {
       tools: [tool("exact", async () => fits), tool("over", async () => `${fits}!`)],
@@ -45,7 +45,7 @@ describe("results too large for a model", () => {
 });
 
 describe("pictures", () => {
-  it("are stored beside the log, shown to the model, and shown again after resume", async () => {
+  it("images are stored beside the log, shown to the model, and shown again after resume", async () => {
     await using folder = await tempFolder();
     writeFileSync(join(folder.path, "dot.png"), Buffer.from(PNG, "base64"));
     const root = join(folder.path, "home");
@@ -74,7 +74,7 @@ describe("pictures", () => {
 });
 
 describe("reasoning", () => {
-  it("is stored with the message and sent back with it", async () => {
+  it("reasoning is stored with the message and sent back with it", async () => {
     const { session, model } = await stage([thinks("let me see", calls(["echo", { text: "a" }])), says("ok")]);
     await session.sendAndWait({ prompt: "go" });
     expect(dataOf(session.events, "assistant.message")[0]).toMatchObject({ reasoningText: "let me see" });

@@ -44,7 +44,7 @@ const answering = (answer: Awaited<ReturnType<NonNullable<Answerer["handle"]>>>)
 };
 
 describe("a permission request to all attached clients", () => {
-  it("lets an approved call read a path outside the folders, and only that one", async () => {
+  it("a permission request lets an approved call read a path outside the folders, and only that one", async () => {
     await using folder = await tempFolder({ "work/in.txt": "in", "other/out.txt": "out", "other/next.txt": "next" });
     await symlink(folder.at("other/out.txt"), folder.at("other/link.txt"));
     const reading = (path: string) => calls(["view", { path: folder.at(path) }]);
@@ -76,7 +76,7 @@ describe("a permission request to all attached clients", () => {
     ]);
   });
 
-  it("runs the call after approval, and the log has request, answer and verdict in order", async () => {
+  it("a call runs after its approval, and the log has request, answer and verdict in order", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("done")]);
     session.requests.attach(answering({ kind: "approved" }));
@@ -95,7 +95,7 @@ describe("a permission request to all attached clients", () => {
     });
   });
 
-  it("is sent once when it is approved for the session", async () => {
+  it("a permission request is sent once when it is approved for the session", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
     const person = answering({ kind: "approved-for-session", approval: { kind: "write" } });
@@ -105,7 +105,7 @@ describe("a permission request to all attached clients", () => {
     expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
   });
 
-  it("prevents the call when it is declined, and the model reads the user's message", async () => {
+  it("a declined permission request prevents the call, and the model reads the user's message", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("sorry")]);
     session.requests.attach(answering({ kind: "denied-interactively-by-user", feedback: "use b.txt" }));
@@ -114,7 +114,7 @@ describe("a permission request to all attached clients", () => {
     expect(model.requests[1]?.messages[2]?.content).toBe("The user rejected this tool call. They said: use b.txt");
   });
 
-  it("ends the turn when it is declined without a message, and the next prompt continues from there", async () => {
+  it("a request declined without a message ends the turn, and the next prompt continues from there", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("what instead?")]);
     session.requests.attach(answering({ kind: "denied-interactively-by-user" }));
@@ -127,7 +127,7 @@ describe("a permission request to all attached clients", () => {
     expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
   });
 
-  it("is stored when it is approved for the place, and not sent again", async () => {
+  it("an answer for the location is stored, and the request is not sent again", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
     const person = answering({ kind: "approved-for-location", approval: { kind: "write" }, locationKey: folder.path });
@@ -137,7 +137,7 @@ describe("a permission request to all attached clients", () => {
     expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
   });
 
-  it("is not sent when a rule denies the call", async () => {
+  it("a permission request is not sent when a rule denies the call", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("sorry")], ["write"]);
     const person = answering({ kind: "approved" });
@@ -149,7 +149,7 @@ describe("a permission request to all attached clients", () => {
     ]);
   });
 
-  it("ends with an abort, and the next turn is valid", async () => {
+  it("an abort ends a permission request, and the next turn is valid", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("next")]);
     session.requests.attach({ kinds: ["permission"], handle: () => new Promise(() => undefined) });

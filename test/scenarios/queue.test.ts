@@ -35,7 +35,7 @@ describe("messages to a working agent", () => {
     model.assertSpent();
   });
 
-  it("LOOP-24 are answered one by one, first in, first out", async () => {
+  it("LOOP-24 messages to a working agent are answered one by one, first in, first out", async () => {
     const gate = deferred<void>();
     const { session, model, heard } = await stage([stalls(gate.promise, says("1")), says("2"), says("3")]);
     const answers = [session.sendAndWait({ prompt: "one" })];
@@ -61,7 +61,7 @@ describe("messages to a working agent", () => {
     expect(dataOf(session.events, "user.message").map(({ content }) => content)).toEqual(["one", "too late", "queued"]);
   });
 
-  it("LOOP-30 are answered one at a time, from any sender", async () => {
+  it("LOOP-30 messages to a working agent are answered one at a time, from any sender", async () => {
     let inside = 0;
     let most = 0;
     const step = async () => {
@@ -75,7 +75,7 @@ describe("messages to a working agent", () => {
     expect(most).toBe(1);
   });
 
-  it("are accepted only when they are in the log on disk", async () => {
+  it("messages to a working agent are accepted only when they are in the log on disk", async () => {
     const { session, store } = await stage([stalls()]);
     await session.send({ prompt: "one" });
     await session.send({ prompt: "waiting" });
@@ -96,7 +96,7 @@ describe("LOOP-29: the queue", () => {
   it.each([
     ["for what the provider asked", 7_000, 7_000],
     ["for 120 s when it did not say", undefined, 120_000],
-  ])("pauses after a rate limit %s", async (_name, asked, expected) => {
+  ])("LOOP-29 the queue pauses after a rate limit %s", async (_name, asked, expected) => {
     const clock = virtualClock();
     const gate = deferred<void>();
     const { session, heard, model } = await stage([stalls(gate.promise, rateLimited(asked)), says("later")], {
@@ -116,7 +116,7 @@ describe("LOOP-29: the queue", () => {
     expect((await first).kind).toBe("error");
   });
 
-  it("ends its pause at an abort", async () => {
+  it("LOOP-29 the queue ends its pause at an abort", async () => {
     const clock = virtualClock();
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, rateLimited()), says("now")], { stamp: clock });
@@ -130,7 +130,7 @@ describe("LOOP-29: the queue", () => {
     expect(await second).toEqual({ kind: "done", answer: "now" });
   });
 
-  it("does not pause after other failures", async () => {
+  it("LOOP-29 the queue does not pause after other failures", async () => {
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, fails(500)), says("next")], { stamp: virtualClock() });
     void session.send({ prompt: "one" });

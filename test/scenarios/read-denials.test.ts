@@ -56,7 +56,7 @@ const bash = (command: string, more: Record<string, Json> = {}): Call => [
 ];
 
 describe("a rule that denies reading", () => {
-  it("applies to view and edit, by every name of the file", () =>
+  it("a rule that denies reading applies to view and edit, by every name of the file", () =>
     play(
       [
         ...[
@@ -81,7 +81,7 @@ describe("a rule that denies reading", () => {
       },
     ));
 
-  it("omits the file from searches in every mode, and says so", () =>
+  it("a rule that denies reading omits the file from searches in every mode, and reports that", () =>
     play(
       [
         ["grep", { pattern: "canary", output_mode: "content" }],
@@ -115,7 +115,7 @@ describe("a rule that denies reading", () => {
   it.each([
     ["of the user", { "home:settings.json": JSON.stringify({ permissions: { deny: denyTools } }) }],
     ["of an untrusted project", { ".troupe/settings.json": JSON.stringify({ permissions: { deny: denyTools } }) }],
-  ])("applies when it is in settings %s", (_, more) =>
+  ])("a rule that denies reading applies when it is in settings %s", (_, more) =>
     play(
       [["grep", { pattern: "canary", output_mode: "content" }], ["view", { path: "secret.txt" }], bash("cat se*t.txt")],
       { files: { ...files, ...more }, permissions: { allTools: true } },
@@ -125,7 +125,7 @@ describe("a rule that denies reading", () => {
     ),
   );
 
-  it("keeps instructions, imported files and skills of the project from the model", () =>
+  it("a rule that denies reading keeps instructions, imported files and skills of the project from the model", () =>
     onStage(
       [says("end")],
       {
@@ -159,7 +159,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     "find . -name 's*' -exec cat {} +",
     "git diff --no-index /dev/null open.txt",
     "cp -r . ../copy",
-  ])("asks about commands that may read more than they name: %s", (command) =>
+  ])("without a sandbox, a read denial asks about commands that may read more than they name: %s", (command) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toMatch(/^Permission denied and could not request permission|outside the allowed/);
     }),
@@ -171,7 +171,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     "wc -l <secret.txt",
     "cat folder-link/deep/key.txt",
     "sort -osecret.txt x",
-  ])("denies commands that name a denied file: %s", (command) =>
+  ])("without a sandbox, a read denial denies commands that name a denied file: %s", (command) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toMatch(/^Permission denied: denied by the rule read/);
     }),
@@ -182,7 +182,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
     ["cd sub && cat ../open.txt | head -n 1", "open canary"],
     ["grep -n open open.txt", "1:open canary"],
     ["echo done", "done"],
-  ])("allows commands that read only what they name: %s", (command, output) =>
+  ])("without a sandbox, a read denial allows commands that read only what they name: %s", (command, output) =>
     play([bash(command)], {}, (_, results) => {
       expect(results("bash")[0]).toContain(output);
     }),
@@ -190,7 +190,7 @@ describe("a rule that denies reading, for commands without a sandbox", () => {
 });
 
 describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in the sandbox", () => {
-  it("hides the file under all its names and lets everything else run", () =>
+  it("in the sandbox, a read denial hides the file under all its names and lets everything else run", () =>
     play(
       [
         bash("cat secr* ha* so*; cat open*; ls"),
@@ -211,7 +211,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       },
     ));
 
-  it("hides files that appear while a session runs", () =>
+  it("in the sandbox, a read denial hides files that appear while a session runs", () =>
     play(
       [
         bash("echo first"),
@@ -225,7 +225,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       },
     ));
 
-  it("applies to agents, in the same folder and in a worktree of their own", async () => {
+  it("in the sandbox, a read denial applies to agents, in the same folder and in their own worktree", async () => {
     const tries = [
       "cat secr* */deep/*; echo ran",
       'cat "$(git rev-parse --path-format=absolute --git-common-dir)"/../secr*; echo looked beside git',
@@ -249,7 +249,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
     });
   });
 
-  it("asks before git shows stored contents of the file", () =>
+  it("in the sandbox, a read denial asks before git shows stored contents of the file", () =>
     play(
       [
         bash("git show HEAD:secr?t.txt | cat; for f in HEAD:secret; do git show $f.txt; done"),
@@ -265,7 +265,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       commit,
     ));
 
-  it("asks where a rule denies the whole folder, which cannot be hidden", () =>
+  it("in the sandbox, a read denial of the whole folder asks, because a folder cannot be hidden", () =>
     play(
       [bash("cat op*")],
       { ...sandboxed, permissions: { allTools: true, denyTools: ["read(work)"] } },
@@ -274,7 +274,7 @@ describe.skipIf(!withBubblewrap)("a rule that denies reading, for commands in th
       },
     ));
 
-  it("asks where a file cannot be protected from change", () =>
+  it("in the sandbox, a read denial asks where a file cannot be protected from change", () =>
     onStage(
       [calls(bash("for f in op*; do echo x > $f; done")), calls(bash("echo x > open.txt")), says("end")],
       { ...sandboxed, permissions: { allTools: true, denyTools: ["write(open.txt)"] }, files },

@@ -18,7 +18,7 @@ async function withStore(test: (store: Store, file: string) => Promise<void>): P
 }
 
 describe("LOOP-20: resume", () => {
-  it("continues with the full history, and reading the log back gives the same messages", () =>
+  it("a resumed session continues with the full history, and reading the log back gives the same messages", () =>
     withStore(async (store) => {
       const first = await stage([calls(["echo", { text: "hi" }], ["nope", {}]), says("one")], { store });
       await first.session.sendAndWait({ prompt: "first" });
@@ -39,7 +39,7 @@ describe("LOOP-20: resume", () => {
       await second.session.close();
     }));
 
-  it("closes interrupted calls once, however often the session is opened", () =>
+  it("a resumed session closes interrupted calls once, however often the session is opened", () =>
     withStore(async (store, file) => {
       const first = await stage([calls(["echo", { text: "a" }], ["wait"])], {
         store,
@@ -85,7 +85,7 @@ describe("LOOP-20: resume", () => {
     writeFileSync(file, left);
   }
 
-  it("answers accepted messages that still waited when pending work continues", () =>
+  it("LOOP-20 a resumed session answers accepted messages that still waited when pending work continues", () =>
     withStore(async (store, file) => {
       await killedWithTwo(store, file);
       const second = await stage([says("a"), says("b")], { store, resume: "session-1", continuesPending: true });
@@ -95,7 +95,7 @@ describe("LOOP-20: resume", () => {
       await second.session.close();
     }));
 
-  it("answers them before the next message when pending work does not continue", () =>
+  it("LOOP-20 a resumed session answers waiting messages before the next when pending work does not continue", () =>
     withStore(async (store, file) => {
       await killedWithTwo(store, file);
       const second = await stage([says("a"), says("b")], { store, resume: "session-1" });
@@ -127,18 +127,20 @@ describe("LOOP-20: resume", () => {
 
     const points = ["assistant.turn_start", "tool.execution_complete"];
 
-    it.each(points)("gets one outcome however often the session is resumed, killed after %s", (point) =>
-      withStore(async (store, file) => {
-        await killedAt(store, file, point);
-        for (let opening = 1; opening <= 3; opening++) {
-          const later = await stage([], { store, resume: "session-1" });
-          expect(dataOf(later.session.events, "session.error")).toMatchObject([{ errorType: "interrupted" }]);
-          await later.session.close();
-        }
-      }),
+    it.each(points)(
+      "a message in progress gets one outcome however often the session is resumed, killed after %s",
+      (point) =>
+        withStore(async (store, file) => {
+          await killedAt(store, file, point);
+          for (let opening = 1; opening <= 3; opening++) {
+            const later = await stage([], { store, resume: "session-1" });
+            expect(dataOf(later.session.events, "session.error")).toMatchObject([{ errorType: "interrupted" }]);
+            await later.session.close();
+          }
+        }),
     );
 
-    it.each(points)("is answered when pending work continues, killed after %s", (point) =>
+    it.each(points)("a message in progress is answered when pending work continues, killed after %s", (point) =>
       withStore(async (store, file) => {
         await killedAt(store, file, point);
         const later = await stage([says("the answer")], { store, resume: "session-1", continuesPending: true });
@@ -159,7 +161,7 @@ describe("LOOP-20: resume", () => {
       ["was answered", [says("done")], {}],
       ["was completed by a tool", [calls(["task_complete", { summary: "Done." }])], { tools: [taskComplete] }],
       ["failed", [fails(400)], {}],
-    ])("gets no second outcome when it %s", (_, steps, more) =>
+    ])("a message in progress gets no second outcome when it %s", (_, steps, more) =>
       withStore(async (store) => {
         const first = await stage(steps, { store, ...more });
         await first.session.sendAndWait({ prompt: "go" });
@@ -177,7 +179,7 @@ describe("LOOP-20: resume", () => {
     );
   });
 
-  it("reports damage once, in the log itself", () =>
+  it("a resumed session reports damage once, in the log itself", () =>
     withStore(async (store, file) => {
       const first = await stage([says("one")], { store });
       await first.session.sendAndWait({ prompt: "first" });
@@ -195,7 +197,7 @@ describe("LOOP-20: resume", () => {
       await third.session.close();
     }));
 
-  it("is refused while another process writes", () =>
+  it("resume is refused while another process writes the session", () =>
     withStore(async (store) => {
       const first = await stage([says("one")], { store });
       await first.session.sendAndWait({ prompt: "first" });
@@ -203,7 +205,7 @@ describe("LOOP-20: resume", () => {
       await first.session.close();
     }));
 
-  it("LOOP-10 keeps session.task_complete with its summary, and finds it after resume", () =>
+  it("LOOP-10 session.task_complete keeps its summary after resume", () =>
     withStore(async (store) => {
       const first = await stage([calls(["task_complete", { summary: "All done." }])], { store, tools: [taskComplete] });
       expect((await first.session.sendAndWait({ prompt: "go" })).kind).toBe("done");

@@ -25,7 +25,7 @@ async function overHttp(steps: NonNullable<ModelServerOptions["steps"]>) {
 }
 
 describe("LOOP-28: a model call with retries", () => {
-  it("tries again after 429 and 5xx, waiting what was asked, and adds no turn", async () => {
+  it("a model call is retried after 429 and 5xx, waits as long as requested, and adds no turn", async () => {
     const { server, session, heard } = await overHttp([
       httpStatus(429, { headers: { "retry-after": "7" } }),
       httpStatus(429, { headers: { "retry-after-ms": "1500" } }),
@@ -44,7 +44,7 @@ describe("LOOP-28: a model call with retries", () => {
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 5 }]);
   });
 
-  it("gives up after five retries and reports that", async () => {
+  it("a model call is given up after five retries, and that is reported", async () => {
     const { server, session } = await overHttp(Array.from({ length: 6 }, () => fails(500)));
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
@@ -54,14 +54,14 @@ describe("LOOP-28: a model call with retries", () => {
     expect(server.requests).toHaveLength(6);
   });
 
-  it("LOOP-28 gives up at once when the requested wait is longer than 180 s", async () => {
+  it("LOOP-28 a model call is given up at once when the requested wait is longer than 180 s", async () => {
     const { server, session } = await overHttp([rateLimited(181_000)]);
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "rate_limit" } });
     expect(server.requests).toHaveLength(1);
   });
 
-  it.each([400, 401, 402, 403, 404, 413])("never retries %i", async (status) => {
+  it.each([400, 401, 402, 403, 404, 413])("a model call is never retried after status %i", async (status) => {
     const { server, session } = await overHttp([httpStatus(status)]);
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
@@ -71,7 +71,7 @@ describe("LOOP-28: a model call with retries", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it("repeats a request once without a refused optional parameter, and warns about it once", async () => {
+  it("a model call is repeated once without a refused optional parameter, and warns once", async () => {
     const body = JSON.stringify({ error: { message: "Unknown parameter: 'stream_options'", param: "stream_options" } });
     const { server, session } = await overHttp([httpStatus(400, { body }), says("first"), says("second")]);
     await using _ = server;
@@ -84,7 +84,7 @@ describe("LOOP-28: a model call with retries", () => {
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 2 }, { attempts: 1 }]);
   });
 
-  it("counts the tokens of a reply that the provider filtered", async () => {
+  it("a model call counts the tokens of a reply that the provider filtered", async () => {
     const usage = { prompt_tokens: 40, completion_tokens: 2 };
     const filtered = { choices: [{ delta: {}, finish_reason: "content_filter" }], usage };
     const { server, session } = await overHttp([rawBytes(`data: ${JSON.stringify(filtered)}\n\ndata: [DONE]\n\n`)]);
@@ -96,7 +96,7 @@ describe("LOOP-28: a model call with retries", () => {
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ inputTokens: 40, outputTokens: 2 }]);
   });
 
-  it("retries after a reply that stalled half-way, and keeps the half for users only", async () => {
+  it("a model call is retried after a reply that stalled half-way, and the half is kept for users only", async () => {
     const { server, session } = await overHttp([
       withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }),
       says("a whole one"),
@@ -109,7 +109,7 @@ describe("LOOP-28: a model call with retries", () => {
 });
 
 describe("a call that has to wait", () => {
-  it("notifies listeners that its request is held back, and writes nothing to the log", async () => {
+  it("a held-back model request notifies listeners and writes nothing to the log", async () => {
     const stamp = fauxStamp();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const pass = await limiter.join().enter(new AbortController().signal);
@@ -122,7 +122,7 @@ describe("a call that has to wait", () => {
     expect(dataOf(session.events, "troupe.model_wait")).toEqual([]);
   });
 
-  it("notifies clients of the file that a tool waits for, and of the agent that has it", async () => {
+  it("a waiting tool notifies clients of the file, and of the agent that has it", async () => {
     const waiting = { path: "/work/a.ts", holder: "scout", isOver: false };
     const waits = defineTool({
       name: "waits",

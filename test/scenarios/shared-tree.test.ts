@@ -6,7 +6,7 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { of, onStage, resultsOf } from "../features/stage.ts";
 
 describe("agents that write in one tree", () => {
-  it("are refused a stale write, with the name of the sibling that was quicker, and can write after a new read", async () => {
+  it("an agent's stale write is refused with the name of the sibling, and works after a new read", async () => {
     const [seen, written] = [deferred<void>(), deferred<void>()];
     const task = (name: string) =>
       ["task", { description: name, prompt: `@${name} write`, agent_type: "general-purpose", name }] as const;

@@ -46,7 +46,7 @@ describe("apply_patch", () => {
     expect(mode(join(root, "bin/run.sh"))).toBe("755");
   });
 
-  it("takes a unified diff as git writes it, and one whose counts are off", async () => {
+  it("apply_patch accepts a unified diff as git writes it, and one with wrong line counts", async () => {
     const { root, write, context } = fileWorkspace();
     write("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     write("b.txt", "x\ny");
@@ -112,14 +112,14 @@ describe("apply_patch", () => {
     ["byte order mark", "\ufeffa\nb\n", ["@@", "-a", "+c", " b"], "\ufeffc\nb\n"],
     ["two changes in order", "a\nb\nc\nb\n", ["@@ a", "-b", "+1", "@@", "-b", "+2"], "a\n1\nc\n2\n"],
     ["an empty line without its space", "a\n\nb\n", ["@@", " a", "", "-b", "+c"], "a\n\nc\n"],
-  ])("keeps what a file is made of: %s", async (_, before, lines, after) => {
+  ])("apply_patch writes the expected file: %s", async (_, before, lines, after) => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", before);
     await call(applyPatch, { patch: envelope("*** Update File: a.txt", ...lines) }, context);
     expect(readFileSync(path, "utf8")).toBe(after);
   });
 
-  it("forgives white space with a note, and leaves the lines it keeps as they are", async () => {
+  it("apply_patch ignores white space with a note, and does not change unchanged lines", async () => {
     const { write, context } = fileWorkspace();
     const path = write("a.ts", "if (x) {\n\tone();  \n\ttwo();\n}\n");
     const patch = envelope("*** Update File: a.ts", "@@", " if (x) {", "   one();", "-  two();", "+\tthree();");
@@ -162,7 +162,7 @@ describe("apply_patch", () => {
       ["*** Update File: a.txt", "@@", "-two", "+two"],
       "The patch changes nothing: the files already have this content.",
     ],
-  ])("explains: %s", async (_, lines, message) => {
+  ])("apply_patch explains why a patch does not apply: %s", async (_, lines, message) => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", "one\ntwo\nx\nx\n");
     const failure = await failureOf(applyPatch, { patch: envelope(...lines) }, context);
@@ -170,14 +170,14 @@ describe("apply_patch", () => {
     expect(readFileSync(path, "utf8")).toBe("one\ntwo\nx\nx\n");
   });
 
-  it("refuses a patch that was cut off or names nothing", async () => {
+  it("apply_patch refuses a patch that was cut off or names nothing", async () => {
     const { context } = fileWorkspace();
     const cut = "*** Begin Patch\n*** Add File: a.txt\n+x";
     expect((await failureOf(applyPatch, { patch: cut }, context)).message).toContain("`*** End Patch` is missing");
     expect((await failureOf(applyPatch, { patch: "hello" }, context)).message).toContain("names no file to change");
   });
 
-  it("changes no file when one of them does not fit, is stale, or leads outside", async () => {
+  it("apply_patch changes no file when one of them does not fit, is stale, or leads outside", async () => {
     const { root, outside, write, context, see } = fileWorkspace();
     write("a.txt", "a\n");
     const b = write("b.txt", "b\n");
@@ -197,7 +197,7 @@ describe("apply_patch", () => {
     expect(existsSync(join(outside, "x.txt"))).toBe(false);
   });
 
-  it("takes everything back when a write fails half-way", async () => {
+  it("apply_patch reverts every file when a write fails half-way", async () => {
     const { root, write, context } = fileWorkspace();
     write("a.txt", "a\n");
     const b = write("b.txt", "b\n");

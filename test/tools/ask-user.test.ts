@@ -42,7 +42,7 @@ test("tells the model to decide when no user is there", async () => {
   expect(await failureOf(askUser, { question: "?" }, contextFor("/"))).toEqual({ code: "failure", message });
 });
 
-test("it does not stand in the way of its siblings", () => {
+test("ask_user is neither exclusive nor terminal, so it does not block its siblings", () => {
   expect({ exclusive: askUser.exclusive, terminal: askUser.terminal }).toEqual({ exclusive: false, terminal: false });
 });
 

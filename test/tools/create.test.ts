@@ -16,7 +16,7 @@ import { askedDiff, fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf, makeFifo } from "./workspace.ts";
 
 describe("create", () => {
-  it("makes a new file, says so with its size, and shows the diff to people", async () => {
+  it("create makes a new file, says so with its size, and shows the diff to people", async () => {
     const { root, context, kept, mode } = fileWorkspace();
     const path = join(root, "new.txt");
     const diff = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n";
@@ -34,14 +34,14 @@ describe("create", () => {
     expect(readdirSync(root)).toEqual(["new.txt"]);
   });
 
-  it("takes paths relative to the working folder and makes the folders they need", async () => {
+  it("create takes paths relative to the working folder and makes the folders they need", async () => {
     const { root, context, kept } = fileWorkspace();
     const { content } = await call(create, { path: "a/b/c.txt", file_text: "x" }, context);
     expect(content).toBe(`Created file ${join(root, "a/b/c.txt")} with 1 characters`);
     expect(kept[0]?.madeFolders).toEqual([join(root, "a"), join(root, "a/b")]);
   });
 
-  it("replaces a file only when the agent has read it, and keeps its mode", async () => {
+  it("create replaces a file only when the agent has read it, and keeps its mode", async () => {
     const { write, context, see, mode, kept } = fileWorkspace();
     const path = write("run.sh", "old");
     chmodSync(path, 0o755);
@@ -57,7 +57,7 @@ describe("create", () => {
     expect(readFileSync(path, "utf8")).toBe("newer");
   });
 
-  it("refuses to replace what changed since, naming the sibling that did it", async () => {
+  it("create refuses to replace a file that changed since it was read, and names the sibling that changed it", async () => {
     const { write, context, see, another } = fileWorkspace();
     const path = write("a.txt", "1");
     await see(path);
@@ -75,7 +75,7 @@ describe("create", () => {
     expect(readFileSync(path, "utf8")).toBe("sibling");
   });
 
-  it("writes through a link that stays inside, to its target", async () => {
+  it("create writes through a link that stays inside, to its target", async () => {
     const { root, write, context, see } = fileWorkspace();
     const target = write("real.txt", "old");
     symlinkSync("real.txt", join(root, "link.txt"));
@@ -85,7 +85,7 @@ describe("create", () => {
     expect(readFileSync(target, "utf8")).toBe("new");
   });
 
-  it("leads nowhere outside: link to a file, to a folder, to nothing, a chain, a dangling folder", async () => {
+  it("create refuses links that lead outside: to a file, a folder, nothing, a chain, a dangling folder", async () => {
     const { root, outside, context } = fileWorkspace();
     symlinkSync(join(outside, "secret.txt"), join(root, "file"));
     symlinkSync(outside, join(root, "folder"));
@@ -112,7 +112,7 @@ describe("create", () => {
     expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("SECRET\n");
   });
 
-  it("refuses hard links, folders, pipes, read-only files and system folders", async () => {
+  it("create refuses hard links, folders, pipes, read-only files and system folders", async () => {
     const { root, outside, write, context, see } = fileWorkspace();
     linkSync(join(outside, "secret.txt"), join(root, "twin.txt"));
     mkdirSync(join(root, "folder"));
@@ -130,7 +130,7 @@ describe("create", () => {
     expect(await message("fixed.txt/below.txt")).toContain("does not exist");
   });
 
-  it("asks the policy about the real path, also when a link leads there", async () => {
+  it("create asks the policy about the real path, also when a link leads there", async () => {
     const space = fileWorkspace({
       reasonToRefuse: (path) => (path.includes("/.git/") ? "it is git's own." : undefined),
     });
@@ -142,7 +142,7 @@ describe("create", () => {
     expect(readdirSync(join(space.root, ".git/hooks"))).toEqual([]);
   });
 
-  it("asks for permission where nothing may be written, without opening the file, and refuses despite permission", async () => {
+  it("create asks for permission for a protected path without opening it, and refuses it even after approval", async () => {
     const space = fileWorkspace({
       reasonToRefuse: (path) => (path.includes("/.git/") ? "it is git's own." : undefined),
     });
@@ -156,7 +156,7 @@ describe("create", () => {
     expect(readFileSync(join(space.root, ".git/config"), "utf8")).toBe("[core]");
   });
 
-  it("refuses when the path leads elsewhere than what was permitted", async () => {
+  it("create refuses a path whose target differs from the one that was approved", async () => {
     const { root, context } = fileWorkspace();
     mkdirSync(join(root, "a"));
     mkdirSync(join(root, "b"));
@@ -169,7 +169,7 @@ describe("create", () => {
     expect([readdirSync(join(root, "a")), readdirSync(join(root, "b"))]).toEqual([[], []]);
   });
 
-  it("changes nothing when the former content cannot be kept", async () => {
+  it("create changes nothing when the former content cannot be saved", async () => {
     const { write, context, see } = fileWorkspace();
     const path = write("a.txt", "old");
     await see(path);
@@ -180,7 +180,7 @@ describe("create", () => {
     expect(readFileSync(path, "utf8")).toBe("old");
   });
 
-  it("bounds the diff and the size", async () => {
+  it("create bounds the diff and the size", async () => {
     const { context } = fileWorkspace();
     const diff = await askedDiff(create, { path: "big.txt", file_text: "line of text\n".repeat(10_000) }, context);
     expect(diff.length).toBeLessThanOrEqual(20_000);

@@ -7,7 +7,7 @@ import { fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf } from "./workspace.ts";
 
 describe("edit", () => {
-  it("replaces the one place, says so, and shows the diff", async () => {
+  it("edit replaces the only match, reports the replacement and shows the diff", async () => {
     const { root, write, context, mode } = fileWorkspace();
     const path = write("src/a.ts", "const a = 1;\nconst b = 2;\n");
     chmodSync(path, 0o640);
@@ -30,7 +30,7 @@ describe("edit", () => {
     ["dollar signs are text", "a\n", "a", "$& $1 $$", "$& $1 $$\n"],
     ["into an empty file", "", "", "a\n", "a\n"],
     ["more than the basic plane", "a 🎭 b\r\n", "🎭 b", "c\nd", "a c\r\nd\r\n"],
-  ])("keeps what a file is made of: %s", async (_, before, old_str, new_str, after) => {
+  ])("edit writes the expected file: %s", async (_, before, old_str, new_str, after) => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", before);
     await call(edit, { path, old_str, new_str }, context);
@@ -80,7 +80,7 @@ describe("edit", () => {
       "",
       "old_str is empty. Give the text to replace, or write the whole file with create.",
     ],
-  ])("helps on: %s", async (_, before, old_str, message) => {
+  ])("edit explains a match that fails: %s", async (_, before, old_str, message) => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", before);
     const failure = await failureOf(edit, { path, old_str, new_str: "new" }, context);
@@ -88,7 +88,7 @@ describe("edit", () => {
     expect(readFileSync(path, "utf8")).toBe(before);
   });
 
-  it("refuses what is not UTF-8 text, what is missing, and what changes nothing", async () => {
+  it("edit refuses files that are not UTF-8 text or are missing, and a replacement that changes nothing", async () => {
     const { root, write, context } = fileWorkspace();
     write("binary", Buffer.from([1, 0, 2]));
     write("latin", Buffer.from([0x61, 0xe9, 0x62]));
@@ -103,7 +103,7 @@ describe("edit", () => {
     expect(await message("text", "a", "a")).toBe("old_str and new_str are the same: there is nothing to change.");
   });
 
-  it("refuses a file that changed since the agent read or wrote it", async () => {
+  it("edit refuses a file that changed since the agent read or wrote it", async () => {
     const { write, context, see } = fileWorkspace();
     const path = write("a.txt", "one\ntwo\n");
     await see(path);
@@ -118,7 +118,7 @@ describe("edit", () => {
     expect(readFileSync(path, "utf8")).toBe("1\nII\nthree\n");
   });
 
-  it("loses nothing when one turn asks for many edits of one file, under two names", async () => {
+  it("edit loses nothing when one turn makes many edits of one file under two names", async () => {
     const { root, write, context } = fileWorkspace();
     const path = write("a.txt", Array.from({ length: 40 }, (_, index) => `line ${index};\n`).join(""));
     symlinkSync("a.txt", join(root, "b.txt"));
@@ -134,7 +134,7 @@ describe("edit", () => {
     expect(readFileSync(path, "utf8").match(/done/g)).toHaveLength(40);
   });
 
-  it("names the file and the agent that it waits for, and reports the end of the wait", async () => {
+  it("edit names the file and the agent that it waits for, and reports the end of the wait", async () => {
     const { write, context, another } = fileWorkspace();
     const path = write("a.txt", "a\n");
     const waits: LockWait[] = [];
@@ -154,7 +154,7 @@ describe("edit", () => {
     ]);
   });
 
-  it("stops waiting for its turn when the call is cancelled", async () => {
+  it("edit stops waiting for its turn when the call is cancelled", async () => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", "a\n");
     const stop = new AbortController();

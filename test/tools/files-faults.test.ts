@@ -31,20 +31,23 @@ describe("a write that goes wrong at any operation", () => {
     { kind: "tear", share: 0.5, end: "fail", code: "ENOSPC" },
   ];
 
-  it.each(faults)("leaves the old file or the new, and nothing beside it: %j", async (fault) => {
-    const last = await operationsOfAWrite();
-    expect(last).toBeGreaterThan(4);
-    for (let at = 1; at <= last; at++) {
-      const { root, write } = workspace();
-      const path = write("a.txt", "old content");
-      const scope = { cwd: root, roots: [root], disk: faultDisk(nodeDisk, { at, fault }) };
-      await expect(overwrite(path, "new content", scope)).rejects.toThrow(PathError);
-      expect(["old content", "new content"]).toContain(readFileSync(path, "utf8"));
-      expect(readdirSync(root)).toEqual(["a.txt"]);
-    }
-  });
+  it.each(faults)(
+    "a write that fails at any operation leaves the old file or the new, and nothing beside it: %j",
+    async (fault) => {
+      const last = await operationsOfAWrite();
+      expect(last).toBeGreaterThan(4);
+      for (let at = 1; at <= last; at++) {
+        const { root, write } = workspace();
+        const path = write("a.txt", "old content");
+        const scope = { cwd: root, roots: [root], disk: faultDisk(nodeDisk, { at, fault }) };
+        await expect(overwrite(path, "new content", scope)).rejects.toThrow(PathError);
+        expect(["old content", "new content"]).toContain(readFileSync(path, "utf8"));
+        expect(readdirSync(root)).toEqual(["a.txt"]);
+      }
+    },
+  );
 
-  it("is whole when nothing at all reaches the disk any more, not even the cleaning up", async () => {
+  it("a write leaves the old or the new content when the disk fails for good, even for the cleanup", async () => {
     const last = await operationsOfAWrite();
     for (let at = 1; at <= last; at++) {
       const { root, write } = workspace();
@@ -69,7 +72,7 @@ describe("the way without descriptors", () => {
 });
 
 describe("a place", () => {
-  it.runIf(process.platform === "linux")("leaves no descriptor open, whatever happens", async () => {
+  it.runIf(process.platform === "linux")("a write leaves no descriptor open, whatever path it was given", async () => {
     const { root, outside, write } = workspace();
     const scope = { cwd: root, roots: [root] };
     write("file.txt", "x");
@@ -84,7 +87,7 @@ describe("a place", () => {
     expect(readdirSync("/proc/self/fd").length).toBeLessThanOrEqual(before + 1);
   });
 
-  it("refuses to write over what came or changed after it was opened", async () => {
+  it("a write refuses a target that appeared or changed after it was opened", async () => {
     const { root, write } = workspace();
     const scope = { cwd: root, roots: [root] };
     const old = write("a.txt", "1");
@@ -97,7 +100,7 @@ describe("a place", () => {
     }
   });
 
-  it("looks once more right before the new content takes the place of the old", async () => {
+  it("a write checks the target once more right before it replaces the content", async () => {
     const { root, write } = workspace();
     const path = write("a.txt", "1");
     const disk = {
@@ -111,7 +114,7 @@ describe("a place", () => {
     expect([readFileSync(path, "utf8"), readdirSync(root)]).toEqual(["somebody else's", ["a.txt"]]);
   });
 
-  it("gives a new file the mode of the umask and an old one its own", async () => {
+  it("a write gives a new file the mode of the umask and keeps the mode of an old file", async () => {
     const { root, write } = workspace();
     const path = write("a.txt", "1");
     const { mode } = statSync(path);

@@ -22,7 +22,7 @@ it("a fixed input is made when a call is checked, and once", () => {
   expect(made).toBe(1);
 });
 
-it("what is shown of an argument comes on top of its schema", () => {
+it("the shown fields of an argument are merged over its schema", () => {
   const tool = defineTool({
     name: "choose",
     description: "",

@@ -12,7 +12,7 @@ function project() {
 }
 
 describe("glob", () => {
-  test("finds paths relative to the working folder", async () => {
+  test("glob finds paths relative to the working folder", async () => {
     const { root, write } = workspace();
     write("src/index.ts");
     write("readme.txt");
@@ -36,7 +36,7 @@ describe("glob", () => {
     expect(await contentOf(glob, { pattern }, contextFor(root))).toBe(expected);
   });
 
-  test("leaves installed packages out of a folder without .gitignore, unless the pattern names them", async () => {
+  test("glob leaves installed packages out of a folder without .gitignore, unless the pattern names them", async () => {
     const { root, write } = workspace();
     for (const path of ["a.js", "node_modules/x/b.js", "sub/node_modules/y/c.js"]) write(path);
     const found = (pattern: string) => contentOf(glob, { pattern }, contextFor(root));
@@ -45,7 +45,7 @@ describe("glob", () => {
     expect(await found("**/node_modules/**/c.js")).toBe("./sub/node_modules/y/c.js");
   });
 
-  test("takes absolute patterns and one or several places", async () => {
+  test("glob takes absolute patterns and one or several places", async () => {
     const { root } = project();
     const context = contextFor(root);
     expect(await contentOf(glob, { pattern: `${root}/src/*.ts` }, context)).toBe("./src/index.ts");
@@ -56,14 +56,14 @@ describe("glob", () => {
     expect(await contentOf(glob, { pattern: "**/a.ts", paths: ["src", "src/lib"] }, context)).toBe("./src/lib/a.ts");
   });
 
-  test("shows absolute paths for what lies beside the working folder", async () => {
+  test("glob shows absolute paths for files outside of the working folder", async () => {
     const { root, outside } = project();
     const context = contextFor(root, { roots: [root, outside] });
     expect(await contentOf(glob, { pattern: "*", path: outside }, context)).toBe(`${outside}/secret.txt`);
     expect(await contentOf(glob, { pattern: "../work-evil/*" }, context)).toBe(`${outside}/secret.txt`);
   });
 
-  test("leaves out ignored files, .git and links, unless an ignored folder is named", async () => {
+  test("glob omits ignored files, .git and links, unless an ignored folder is named", async () => {
     const { root, outside, write } = project();
     write(".git/HEAD");
     write(".gitignore", "dist/\nsecret.ts\n");
@@ -76,7 +76,7 @@ describe("glob", () => {
     expect(await contentOf(glob, { pattern: "dist/**" }, contextFor(root))).toBe("./dist/out.ts");
   });
 
-  test("is denied outside the roots, by path, pattern or link", async () => {
+  test("glob denies paths outside the roots, by path, pattern or link", async () => {
     const { root, outside } = project();
     symlinkSync(outside, join(root, "link"));
     for (const input of [
@@ -91,7 +91,7 @@ describe("glob", () => {
     }
   });
 
-  test("says when a place is missing or no folder", async () => {
+  test("glob reports a place that is missing or is not a folder", async () => {
     const { root } = project();
     expect((await failureOf(glob, { pattern: "*", path: "no" }, contextFor(root))).message).toBe(
       `Path ${root}/no does not exist. Please provide a valid path.`,
@@ -101,7 +101,7 @@ describe("glob", () => {
     );
   });
 
-  test("shows 1,000 files and counts the rest; a name with a line break stays one line", async () => {
+  test("glob shows 1,000 files and counts the rest; a name with a line break stays one line", async () => {
     const { root } = workspace();
     mkdirSync(join(root, "many"));
     for (let index = 0; index < 1003; index++) writeFileSync(join(root, "many", `f${10_000 + index}`), "");
@@ -111,7 +111,7 @@ describe("glob", () => {
     expect(await contentOf(glob, { pattern: "two*" }, contextFor(root))).toBe('"./two\\nlines"');
   });
 
-  test("ends when aborted", async () => {
+  test("glob ends when aborted", async () => {
     const { root } = project();
     const signal = AbortSignal.abort(new Error("stopped by the user"));
     expect((await failureOf(globTool(), { pattern: "**" }, contextFor(root, { signal }))).message).toBe(

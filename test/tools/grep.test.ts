@@ -14,7 +14,7 @@ function project() {
 }
 
 describe("grep results", () => {
-  test("in content mode with -n are path, line and text", async () => {
+  test("grep returns path, line and text in content mode with -n", async () => {
     const { root } = project();
     const input = { pattern: "hello w", path: root, output_mode: "content", "-n": true };
     expect(await contentOf(grep, input, contextFor(root))).toBe(`${root}/src/index.ts:2:hello world`);
@@ -24,7 +24,7 @@ describe("grep results", () => {
     expect(await contentOf(grep, { ...input, "-n": false }, contextFor(root))).toBe(`${root}/src/index.ts:hello world`);
   });
 
-  test("with context mark the lines around a match", async () => {
+  test("grep marks the lines around a match when it is asked for context", async () => {
     const { root } = project();
     const input = { pattern: "world", output_mode: "content", "-n": true };
     const path = `${root}/src/index.ts`;
@@ -36,14 +36,14 @@ describe("grep results", () => {
     );
   });
 
-  test("are by default the files, in the order of their paths", async () => {
+  test("grep lists the matching files by default, in the order of their paths", async () => {
     const { root } = project();
     expect(await contentOf(grep, { pattern: "hello" }, contextFor(root))).toBe(
       `${root}/notes.md\n${root}/src/index.ts\n${root}/src/other.ts`,
     );
   });
 
-  test("can be counted", async () => {
+  test("grep counts matches per file in count mode", async () => {
     const { root } = project();
     const input = { pattern: "hello", output_mode: "count", "-i": true };
     expect(await contentOf(grep, { ...input, path: "src" }, contextFor(root))).toBe(
@@ -52,7 +52,7 @@ describe("grep results", () => {
     expect(await contentOf(grep, { ...input, path: "src/other.ts" }, contextFor(root))).toBe(`${root}/src/other.ts:2`);
   });
 
-  test("can be narrowed by glob, type and several places", async () => {
+  test("grep results can be narrowed by glob, type and several paths", async () => {
     const { root } = project();
     const context = contextFor(root);
     expect(await contentOf(grep, { pattern: "hello", glob: "*.md" }, context)).toBe(`${root}/notes.md`);
@@ -99,7 +99,7 @@ describe("grep results", () => {
     );
   });
 
-  test("are cut when long, by line and as a whole", async () => {
+  test("grep cuts long lines and long results", async () => {
     const { root, write } = workspace();
     write("long.txt", `needle ${"x".repeat(5000)}\n`);
     const line = await contentOf(grep, { pattern: "needle", output_mode: "content" }, contextFor(root));
@@ -134,7 +134,7 @@ describe("grep failures", () => {
     expect(await contentOf(grep, { pattern: "SECRET" }, contextFor(root))).toBe("No matches found.");
   });
 
-  test("cannot be turned into flags", async () => {
+  test("grep treats a pattern or glob that looks like a flag as text", async () => {
     const { root, write } = project();
     const marker = join(root, "marker");
     const script = write("run.sh", `#!/bin/sh\ntouch ${marker}\ncat\n`);
@@ -157,7 +157,7 @@ describe("the process behind grep", () => {
     return path;
   }
 
-  test("gets no configuration and none of our environment", async () => {
+  test("the ripgrep process gets no configuration file and no variables of our environment", async () => {
     const place = project();
     const record = join(place.root, "record");
     const executable = fakeRipgrep(place, `env > ${record}; echo "$@" >> ${record}; cat >> ${record}`);
@@ -176,7 +176,7 @@ describe("the process behind grep", () => {
     expect(text).toContain("--no-config");
   });
 
-  test("is ended with its children by an abort", async () => {
+  test("an abort of grep ends the ripgrep process and its children", async () => {
     const place = project();
     const record = join(place.root, "record");
     const executable = fakeRipgrep(place, `sleep 60 & echo $! $$ > ${record}; wait`);
@@ -192,7 +192,7 @@ describe("the process behind grep", () => {
     for (const pid of readFileSync(record, "utf8").trim().split(" ")) await until(() => !isRunning(Number(pid)));
   });
 
-  test("is ended after its time with what it has found", async () => {
+  test("grep stops ripgrep at the time limit and returns the partial results", async () => {
     const place = project();
     const executable = fakeRipgrep(place, "echo ./src/index.ts; sleep 60");
     expect(await contentOf(grepTool({ executable, timeoutMs: 3_000 }), { pattern: "x" }, contextFor(place.root))).toBe(
@@ -204,7 +204,7 @@ describe("the process behind grep", () => {
     expect((await failureOf(grepTool(options), { pattern: "x" }, contextFor(place.root))).code).toBe("timeout");
   });
 
-  test("that cannot be started is named", async () => {
+  test("grep reports a ripgrep that cannot be started", async () => {
     const { root } = project();
     const tool = grepTool({ executable: join(root, "no-such-program") });
     expect((await failureOf(tool, { pattern: "x" }, contextFor(root))).message).toMatch(
@@ -212,7 +212,7 @@ describe("the process behind grep", () => {
     );
   });
 
-  test("is stopped in the middle of a real search", async () => {
+  test("an abort stops grep in the middle of a search through a large file", async () => {
     const { root, write } = workspace();
     const path = write("big.txt", "text\n");
     truncateSync(path, 200 * 1024 ** 3);

@@ -42,7 +42,7 @@ const fail = (query: string, { context }: Opened, database = "session") =>
   failureOf(sql, { query, description: "", database }, context);
 
 describe("the texts of the wire contract", () => {
-  test("one statement of each kind", async () => {
+  test("the sql tool answers one statement of each kind with the texts of the wire contract", async () => {
     const it = opened();
     expect(await run("INSERT INTO todos (id, title) VALUES ('a', 'First')", it)).toBe(
       "1 row(s) inserted. Last inserted row ID: 1.",
@@ -79,7 +79,7 @@ describe("the texts of the wire contract", () => {
   });
 });
 
-test("only todos without an open dependency are ready", async () => {
+test("the query for ready todos returns only todos without an open dependency", async () => {
   const it = opened();
   await run(
     `INSERT INTO todos (id, title, status) VALUES ('a', 'A', 'done'), ('b', 'B', 'pending'), ('c', 'C', 'pending');
@@ -96,7 +96,7 @@ test("only todos without an open dependency are ready", async () => {
   ]);
 });
 
-test("it tells when todos changed, and only then", async () => {
+test("the sql tool reports changed todos exactly when a statement changes them", async () => {
   const it = opened();
   const after = async (query: string): Promise<number> => {
     await run(query, it);
@@ -137,7 +137,7 @@ describe("errors", () => {
     expect(await run("SELECT id FROM todos", it)).toBe("id\na\n(1 row)");
   });
 
-  test("what leads out of the database is refused", async () => {
+  test("the sql tool refuses statements that reach outside the database", async () => {
     const attacks = [
       ["ATTACH 'other.db' AS other", "ATTACH"],
       ["VACUUM INTO 'copy.db'", "VACUUM"],
@@ -214,7 +214,7 @@ describe("bounds", () => {
     expect(await run("SELECT 1 AS one", it)).toContain("1");
   });
 
-  test("closed means closed, and nothing is left running", async () => {
+  test("the sql tool refuses statements after close and leaves no process running", async () => {
     const it = opened();
     await run("SELECT 1", it);
     await it.database.close();
@@ -223,7 +223,7 @@ describe("bounds", () => {
 });
 
 describe("the file", () => {
-  test("it belongs to its owner alone, and is there the next time", async () => {
+  test("the session database is readable by its owner only, and its content persists", async () => {
     const it = opened({ idleMs: 50 });
     await run("INSERT INTO todos (id, title) VALUES ('a', 'kept')", it);
     if (process.platform !== "win32") expect(statSync(it.path).mode & 0o777).toBe(0o600);
@@ -234,7 +234,7 @@ describe("the file", () => {
     expect(await again.readTodos()).toHaveLength(1);
   });
 
-  test("without a file the data lives as long as the session", async () => {
+  test("a session database in memory keeps its data through an idle period", async () => {
     const it = opened({ path: ":memory:", idleMs: 10 });
     await run("INSERT INTO todos (id, title) VALUES ('a', 'kept')", it);
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -255,7 +255,7 @@ describe("the store of past sessions", () => {
   });
   afterAll(() => remove());
 
-  test("it can be read and not be written", async () => {
+  test("the store of past sessions can be read and not written", async () => {
     const it = opened({ past: { path: storePath, refresh: async () => ({ left: 0 }) } });
     const query = { query: "SELECT id FROM session", description: "", database: "session_store" };
     expect(await contentOf(sql, query, it.context)).toBe("id\ns1\n(1 row)");
@@ -272,7 +272,7 @@ describe("the store of past sessions", () => {
     expect((await fail("SELECT 1; SELECT 2", it, "session_store")).message).toContain("one SELECT at a time");
   });
 
-  test("reports that the session has none", async () => {
+  test("the sql tool reports that the session has no store of past sessions", async () => {
     expect((await fail("SELECT 1", opened(), "session_store")).message).toContain("no store of past sessions");
   });
 });
@@ -289,11 +289,11 @@ describe("splitting of statements", () => {
     ],
     ["", []],
     ["SELECT 'unfinished; ", ["SELECT 'unfinished;"]],
-  ])("%s", (text, statements) => {
+  ])("the sql tool splits statements: %s", (text, statements) => {
     expect(splitStatements(text)).toEqual(statements);
   });
 
-  test("in time that grows with the text", () => {
+  test("statements are split in time that grows linearly with the text", () => {
     const spent = processorTime();
     for (const unit of ["'", '"', "/*", "--", "[", ";", "a'", "/**", "BEGIN "]) splitStatements(unit.repeat(60_000));
     expect(spent()).toBeLessThan(2000);
@@ -344,7 +344,7 @@ describe("secrets", () => {
   const redactor = createRedactor({ values: [{ name: "KEY", value: SECRET }] });
   const redact = (text: string): string => redactor.text(text);
 
-  test("E02: are not kept, however the model writes them down, and what is kept is found again", async () => {
+  test("E02: secrets are masked in the database in every notation, and a query with the secret finds the masked text", async () => {
     const stage = opened({ redact });
     await run(
       `CREATE TABLE notes (text TEXT, "${SECRET}" TEXT /* ${SECRET} */);
@@ -361,7 +361,7 @@ describe("secrets", () => {
     expect(readFileSync(stage.path).includes(SECRET)).toBe(false);
   });
 
-  test("are taken out of quotes only, and nothing else changes", () => {
+  test("quoted text is changed without a change of the statements around it", () => {
     const change = (text: string): string => text.replaceAll("S", "']\"`--");
     for (const text of ["'S'", '"S"', "`S`", "[S]", "-- S\n", "/* S */", "'S", "x'00'", "SELECT S;"]) {
       const changed = withQuoted(`${text} ; SELECT 1`, change);

@@ -15,7 +15,7 @@ import { workspace } from "./workspace.ts";
 describe("bounds of a result", () => {
   const submission = (changes: object) => Submission.parse({ status: "completed", summary: "s", ...changes });
 
-  it("BLX-16 keeps 20 findings and 10 artifacts, cut by code point, and says what it left out", () => {
+  it("BLX-16 a worker's result keeps 20 findings and 10 artifacts, cut by code point, and says what it omits", () => {
     const finding = { severity: "info", title: "t", evidence: "😀".repeat(2500) };
     const artifact = { kind: "plan", title: "t", content: "é".repeat(5000) };
     const result = bounded(
@@ -31,7 +31,7 @@ describe("bounds of a result", () => {
     expect(result.truncated).toEqual(["5 findings left out", "1 artifacts left out"]);
   });
 
-  it("BLX-16 never splits a character, whatever the text", () => {
+  it("BLX-16 the bounds of a worker's result never split a character", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 0, max: 20 }), (text, max) => {
         const result = cut(text, max);
@@ -42,20 +42,20 @@ describe("bounds of a result", () => {
     );
   });
 
-  it("leaves a small result as it is", () => {
+  it("the bounds of a worker's result leave a small result unchanged", () => {
     const small = submission({ findings: [{ severity: "error", title: "t", evidence: "e", paths: ["p"] }] });
     expect(bounded(small)).toEqual(small);
   });
 });
 
 describe("how many run at once", () => {
-  it("BLX-09 is three by default, and from one to five as asked", () => {
+  it("BLX-09 three workers run at once by default, and one to five on request", () => {
     expect([undefined, 1, 5, 99].map(concurrencyOf)).toEqual([3, 1, 5, 5]);
   });
 });
 
 describe("roles", () => {
-  it("have prompts of at most 1.5 kB and groups that exist", () => {
+  it("roles have prompts of at most 1.5 kB and groups that exist", () => {
     const folder = new URL("../../src/tools/coordination/roles/", import.meta.url);
     for (const file of readdirSync(folder))
       expect(readFileSync(new URL(file, folder)).length).toBeLessThanOrEqual(1500);
@@ -66,7 +66,7 @@ describe("roles", () => {
     }
   });
 
-  it("BLX-36 can be added or replaced by settings; what does not fit is named and left out", () => {
+  it("BLX-36 settings add or replace roles; an invalid role is named in a notice and omitted", () => {
     const { roles, problems } = rolesFrom(
       JSON.parse(
         '{"api_reader":{"prompt":"Read APIs."},"scout":{"label":"Pathfinder","prompt":"Mine.","groups":["workspace"]},"Bad Id":{"prompt":"x"},"__proto__":{"prompt":"x"},"constructor":{"prompt":"x"},"empty":{}}',
@@ -85,7 +85,7 @@ describe("roles", () => {
 });
 
 describe("the skill", () => {
-  it("BLX-33 tells every argument, role and tool group, and when not to use the tool", () => {
+  it("BLX-33 the skill explains every argument, role and tool group, and when not to use the tool", () => {
     const { properties } = subagentsRunTool({}).parameters as {
       properties: { agents: { items: { properties: object } } };
     };
@@ -104,7 +104,7 @@ describe("submit_result", () => {
     close: () => {},
   };
 
-  it("BLX-13 requires status and summary, stands alone and ends the run", () => {
+  it("BLX-13 submit_result requires status and summary, runs alone and ends the run", () => {
     const tool = submitResultTool(receiver);
     expect(tool.parameters).toMatchObject({ type: "object", required: ["status", "summary"] });
     expect([tool.exclusive, tool.terminal]).toEqual([true, true]);
@@ -130,7 +130,7 @@ describe("git for workers", () => {
     ["git remote -v", "git remote -v"],
     ["git blame -L 1,20 src/a.ts", "git blame --no-ext-diff --no-textconv -L 1,20 src/a.ts"],
     ["git diff --stat --no-color", "git diff --no-ext-diff --no-textconv --stat --no-color"],
-  ])("reads: %s", (command, written) => {
+  ])("git for workers accepts a command that only reads: %s", (command, written) => {
     expect(readingGitCommand(command, all)).toEqual({ ok: true, command: written });
   });
 
@@ -183,16 +183,16 @@ describe("git for workers", () => {
       "git show --ext",
       "git ls-files --exclude-from=/etc/x",
     ],
-  ])("refuses: %j", (command) => {
+  ])("git for workers refuses a command that does more than read: %j", (command) => {
     expect(readingGitCommand(command, all).ok).toBe(false);
   });
 
-  it("gives the group diff less than the group git", () => {
+  it("the group diff gives a worker fewer git commands than the group git", () => {
     expect(readingGitCommand("git log", gitSubcommands(["diff"])).ok).toBe(false);
     expect(gitSubcommands(["workspace", "constructor"])).toEqual([]);
   });
 
-  it("writes commands that a real shell and git take, with words that stay whole", () => {
+  it("git for workers quotes words so that a real shell and git read them whole", () => {
     const { root, write } = workspace();
     write("a file.txt", "one\n");
     const git = (...args: string[]) => execFileSync("git", args, { cwd: root, stdio: "pipe" });

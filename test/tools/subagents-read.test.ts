@@ -14,7 +14,7 @@ function contextOf(report: { status: string; response?: string; error?: string }
 }
 
 describe("subagents_read", () => {
-  it("returns the page of a worker's result", async () => {
+  it("subagents_read returns the page of a worker's result", async () => {
     const finding = { severity: "info", title: "t", evidence: "e", paths: [] };
     const response = JSON.stringify({ status: "completed", summary: "s", findings: [finding, finding] });
     const { content } = await call(
@@ -25,7 +25,7 @@ describe("subagents_read", () => {
     expect(JSON.parse(content)).toEqual({ agent_id: "w", part: "findings", from: 1, of: 2, items: [finding] });
   });
 
-  it("quotes a payload that never fitted the schema", async () => {
+  it("subagents_read quotes a payload that never fitted the schema", async () => {
     const response = JSON.stringify({ status: "great" });
     const { content } = await call(subagentsRead, { agent_id: "w" }, contextOf({ status: "completed", response }));
     expect(JSON.parse(content).items).toMatchObject([{ title: "Payload of submit_result", evidence: response }]);
@@ -38,7 +38,7 @@ describe("subagents_read", () => {
       { status: "completed", response: "Words." },
       "w submitted no structured result. Use read_agent to read its answer.",
     ],
-  ])("refuses %s", async (_, report, message) => {
+  ])("subagents_read refuses %s", async (_, report, message) => {
     expect((await failureOf(subagentsRead, { agent_id: "w" }, contextOf(report))).message).toBe(message);
   });
 });

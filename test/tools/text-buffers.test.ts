@@ -28,16 +28,16 @@ async function held(files: Record<string, string>, meanwhile: (at: (path: string
 }
 
 describe("text that a client has not saved", () => {
-  it("takes the place of the text on disk", async () => {
+  it("unsaved text of a client replaces the text on disk", async () => {
     expect(await held({ "work/a.txt": "one\n" }, async () => undefined)).toEqual({ text: "one\nunsaved", asked: 1 });
   });
 
-  it("keeps the byte order mark and the line ends of the file", async () => {
+  it("unsaved text keeps the byte order mark and the line ends of the file", async () => {
     const { text } = await held({ "work/a.txt": "\ufeffone\r\n" }, async () => undefined);
     expect(text).toBe("\ufeffone\r\nunsaved");
   });
 
-  it("is dropped when the file was a link while the client read it, also when it is back in place", async () => {
+  it("unsaved text is dropped when the file was a link while the client read it, even if it was put back", async () => {
     const swapped = await held({ "work/a.txt": "one\n" }, async (at) => {
       await rename(at("work/a.txt"), at("work/b.txt"));
       await symlink(at("secret.txt"), at("work/a.txt"));
@@ -50,13 +50,13 @@ describe("text that a client has not saved", () => {
     expect(back).toEqual({ text: undefined, asked: 1 });
   });
 
-  it("is dropped when a folder above the file was exchanged meanwhile", async () => {
+  it("unsaved text is dropped when a folder above the file was exchanged in the meantime", async () => {
     const files = { "work/a.txt": "one\n", "work/sub/x.txt": "x\n" };
     const { text } = await held(files, async (at) => rename(at("work/sub"), at("work/other")));
     expect(text).toBeUndefined();
   });
 
-  it("is dropped, without an error, when the file's folder is gone after the client read it", async () => {
+  it("unsaved text is dropped without an error when the file's folder disappeared in the meantime", async () => {
     await using folder = await tempFolder({ "work/sub/a.txt": "one\n" });
     const realPath = folder.at("work/sub/a.txt");
     const content = await unsavedContent(
@@ -77,7 +77,7 @@ describe("text that a client has not saved", () => {
     expect(content).toBeUndefined();
   });
 
-  it("is not asked for where the file is binary", async () => {
+  it("unsaved text is not requested for a binary file", async () => {
     expect(await held({ "work/a.txt": "one\0" }, async () => undefined)).toEqual({ text: undefined, asked: 0 });
   });
 });

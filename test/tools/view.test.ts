@@ -8,7 +8,7 @@ import { call, contentOf, contextFor, failureOf, makeFifo, workspace } from "./w
 const PNG = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 
 describe("view of a file", () => {
-  test("numbers the lines, and a trailing line break gives one more", async () => {
+  test("view numbers the lines of a file, and a trailing line break gives one more line", async () => {
     const { root, write } = workspace();
     write("a.txt", "Hi Universe\nGoodbye World\n");
     expect(await call(view, { path: "a.txt" }, contextFor(root))).toEqual({
@@ -27,13 +27,13 @@ describe("view of a file", () => {
     ["x".repeat(2000), `1. ${"x".repeat(2000)}`],
     ["x".repeat(2001), `1. ${"x".repeat(2000)}… [line cut]`],
     [`${"x".repeat(2000)}\r\ny`, `1. ${"x".repeat(2000)}\n2. y`],
-  ])("shows %j", async (text, expected) => {
+  ])("view shows the content of a file with line numbers: %j", async (text, expected) => {
     const { root, write } = workspace();
     write("a.txt", text);
     expect(await contentOf(view, { path: join(root, "a.txt") }, contextFor(root))).toBe(expected);
   });
 
-  test("keeps characters whole that lie across the border of two reads", async () => {
+  test("view does not split characters that lie across two reads", async () => {
     const { root, write } = workspace();
     write("a.txt", `${"x\n".repeat(32_767)}y€\n`);
     expect(await contentOf(view, { path: "a.txt", view_range: [32_768, -1] }, contextFor(root))).toBe(
@@ -47,7 +47,7 @@ describe("view of a file", () => {
     [[3, -1], "3. line3\n4."],
     [[3, 99], "3. line3\n4."],
     [[4, 4], "4."],
-  ])("with view_range %j shows the real line numbers", async (view_range, expected) => {
+  ])("view with view_range %j shows the real line numbers", async (view_range, expected) => {
     const { root, write } = workspace();
     write("a.txt", "line1\nline2\nline3\n");
     expect(await contentOf(view, { path: "a.txt", view_range }, contextFor(root))).toBe(expected);
@@ -57,7 +57,7 @@ describe("view of a file", () => {
     [[5, 6], "view_range starts at line 5, but ROOT/a.txt has only 4 lines."],
     [[0, 2], "view_range [0, 2] is not valid: it needs 1 ≤ start ≤ end, or an end of -1 for the end of the file."],
     [[3, 2], "view_range [3, 2] is not valid: it needs 1 ≤ start ≤ end, or an end of -1 for the end of the file."],
-  ])("with view_range %j says what is wrong", async (view_range, message) => {
+  ])("view with the invalid view_range %j explains what is wrong", async (view_range, message) => {
     const { root, write } = workspace();
     write("a.txt", "line1\nline2\nline3\n");
     expect(await failureOf(view, { path: "a.txt", view_range }, contextFor(root))).toEqual({
@@ -66,7 +66,7 @@ describe("view of a file", () => {
     });
   });
 
-  test("that does not exist asks for a valid path", async () => {
+  test("view of a path that does not exist asks for a valid path", async () => {
     const { root } = workspace();
     expect(await failureOf(view, { path: "no.txt" }, contextFor(root))).toEqual({
       code: "failure",
@@ -83,19 +83,22 @@ describe("view of a file", () => {
     expect(await contentOf(view, { path: "link" }, contextFor(root, { roots: [] }))).toBe("1. SECRET\n2.");
   });
 
-  test("that is a pipe fails at once", async () => {
+  test("view of a named pipe fails at once", async () => {
     const { root } = workspace();
     makeFifo(join(root, "pipe"));
     expect((await failureOf(view, { path: "pipe" }, contextFor(root))).message).toContain("is a named pipe");
   });
 
-  test.skipIf(process.getuid?.() === 0)("that may not be read says so", async () => {
-    const { root, write } = workspace();
-    chmodSync(write("locked.txt", "x"), 0);
-    expect((await failureOf(view, { path: "locked.txt" }, contextFor(root))).message).toContain("permission denied");
-  });
+  test.skipIf(process.getuid?.() === 0)(
+    'view of a file without read permission reports "permission denied"',
+    async () => {
+      const { root, write } = workspace();
+      chmodSync(write("locked.txt", "x"), 0);
+      expect((await failureOf(view, { path: "locked.txt" }, contextFor(root))).message).toContain("permission denied");
+    },
+  );
 
-  test("with binary content is named as such", async () => {
+  test("view of a binary file reports its size and that it has no text", async () => {
     const { root, write } = workspace();
     write("a.bin", Buffer.from([0x7f, 0x45, 0, 1, 2]));
     expect(await failureOf(view, { path: "a.bin" }, contextFor(root))).toEqual({
@@ -104,7 +107,7 @@ describe("view of a file", () => {
     });
   });
 
-  test("of more than 10 MiB needs a range or force, and stays bounded", async () => {
+  test("view of a file over 10 MiB requires a range or force, and stays bounded", async () => {
     const { root, write } = workspace();
     write("big.log", `${"0123456789abcde\n".repeat(700_000)}end`);
     const context = contextFor(root);
@@ -117,7 +120,7 @@ describe("view of a file", () => {
     expect(forced).toMatch(new RegExp(`\n\\[Cut here; .+view_range \\[${lastShown + 1}, -1\\]\\.\\]$`));
   });
 
-  test("reads only as far as it needs to", async () => {
+  test("view reads a file only as far as it needs to", async () => {
     const { root, write } = workspace();
     const path = write("sparse.txt", `first\n${"text ".repeat(2000)}\n`);
     truncateSync(path, 50 * 1024 ** 3);
@@ -126,7 +129,7 @@ describe("view of a file", () => {
     expect(spent()).toBeLessThan(1000);
   });
 
-  test("ends when aborted, however long the file", async () => {
+  test("view ends when aborted, however long the file is", async () => {
     const { root, write } = workspace();
     const path = write("sparse.txt", `first\n${"text ".repeat(2000)}\n`);
     truncateSync(path, 50 * 1024 ** 3);
@@ -143,7 +146,7 @@ describe("view of an image", () => {
     ["image/jpeg", Buffer.from("ffd8ffe000104a464946", "hex")],
     ["image/gif", Buffer.from("GIF89a....")],
     ["image/webp", Buffer.from("RIFF\n\0\0\0WEBPVP8 ")],
-  ])("hands over %s whatever the file is called", async (mimeType, bytes) => {
+  ])("view returns %s as an image whatever the file is called", async (mimeType, bytes) => {
     const { root, write } = workspace();
     const path = write("picture.dat", bytes);
     expect(await call(view, { path }, contextFor(root))).toEqual({
@@ -152,7 +155,7 @@ describe("view of an image", () => {
     });
   });
 
-  test("takes 5 MiB and no byte more", async () => {
+  test("view accepts an image of 5 MiB and not a byte more", async () => {
     const { root, write } = workspace();
     const path = write("big.png", PNG);
     truncateSync(path, 5 * 1024 * 1024);
@@ -165,7 +168,7 @@ describe("view of an image", () => {
 });
 
 describe("view of a folder", () => {
-  test("lists exactly the names, sorted, hidden ones and folders too", async () => {
+  test("view of a folder lists exactly the names, sorted, with hidden ones and folders", async () => {
     const { root, write } = workspace();
     for (const name of ["readme.txt", ".env", "src/a.ts"]) write(name);
     expect(await contentOf(view, { path: root }, contextFor(root))).toBe(".env\nreadme.txt\nsrc");
@@ -173,7 +176,7 @@ describe("view of a folder", () => {
     expect(await contentOf(view, { path: "empty" }, contextFor(root))).toBe(`Folder ${root}/empty is empty.`);
   });
 
-  test("shows no more than 1,000 names, and a name with a line break as one", async () => {
+  test("view of a folder shows at most 1,000 names, and a name with a line break as one", async () => {
     const { root, write } = workspace();
     write("two\nlines");
     for (let index = 0; index < 1001; index++) write(`file${String(index).padStart(4, "0")}`);

@@ -120,7 +120,7 @@ test.each([
   expect(() => checkedUrl(text)).toThrow(/URL/);
 });
 
-test("one forbidden address among many refuses the name", async () => {
+test("web_fetch refuses a name when one of its addresses is forbidden", async () => {
   const resolve = async () => [
     { address: "93.184.216.34", family: 4 },
     { address: "fe80::1%eth0", family: 6 },
@@ -148,7 +148,7 @@ test("localhost may be allowed, and nothing else with it", async () => {
   expect(allowsLocalhost({ TROUPE_WEB_FETCH_ALLOW_LOCALHOST: "0" })).toBe(false);
 });
 
-test("this machine is out of reach by its public addresses too, however they are written", async () => {
+test("web_fetch refuses the public addresses of this machine, in every notation", async () => {
   const own = { ...reached, ownAddresses: () => ["127.0.0.1", "93.184.216.34", "2606:2800:220:1::5", "fe80::1%eth0"] };
   for (const url of [
     "http://93.184.216.34/",

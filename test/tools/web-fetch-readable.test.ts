@@ -22,7 +22,7 @@ describe("a page becomes text", () => {
     expect(await textOf(html)).toBe("- a\n- b\n  1. one\n  2. two\n\nafter");
   });
 
-  test("links show their full target, and only targets one may follow", async () => {
+  test("links in readable text show their full target, and omit targets that may not be fetched", async () => {
     expect(await textOf('See <a href="../api?x=1&amp;y=2">the <b>API</b></a>.')).toBe(
       "See [the API](https://example.com/api?x=1&y=2).",
     );
@@ -40,20 +40,20 @@ describe("a page becomes text", () => {
     expect(await textOf("<pre>a ``` b</pre>")).toBe("````\na ``` b\n````");
   });
 
-  test("tables and quotes", async () => {
+  test("tables and quotes become readable text", async () => {
     const html =
       "<table><tr><th>Name</th><th>Age</th></tr><tr><td>Ann</td><td>5</td></tr></table><table><tr><td><p>a</p><p>b</p></td><td>c</table><blockquote><p>said</p><p>twice</p></blockquote>x";
     expect(await textOf(html)).toBe("Name | Age\n--- | ---\nAnn | 5\n\na b | c\n\n> said\n\n> twice\n\nx");
   });
 
-  test("entities", async () => {
+  test("HTML entities become characters in readable text", async () => {
     expect(
       await textOf("&lt;&#65;&#x42;&nbsp;&mdash;&eacute;&hellip;&euro;&unknown;&copy=1 &#0;&#x110000;&#150; AT&T"),
     ).toBe("<AB —é…€&unknown;&copy=1 \ufffd\ufffd– AT&T");
   });
 });
 
-test("omits what a reader would not see", async () => {
+test("readable text omits content that a reader would not see", async () => {
   const html = `a<script>if (1 < 2) { document.write("<p>evil</p>") }</script><style>p{}</style><!-- <b>no</b> -->
     <template><p>no</p></template><svg><text>no</text></svg><div hidden>no <div>deep</div> no</div>
     <span style="color:red; Display : none">no</span><p aria-hidden="true">no</p><span style="font-size:0">no</span>
@@ -91,7 +91,7 @@ describe("hostile pages", () => {
     expect(spent()).toBeLessThan(3000);
   });
 
-  test("does not block the event loop", async () => {
+  test("hostile pages do not block the event loop", async () => {
     const longest = watchLoop();
     await readable('<p>some text <a href="x">link</a></p>'.repeat(150_000), base);
     expect(longest()).toBeLessThan(500);
