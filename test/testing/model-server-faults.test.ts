@@ -18,11 +18,20 @@ import {
 import { processorTime } from "../support/work.ts";
 import { ask, eventsOf, wires } from "./wires.ts";
 
-/** Reads until the body ends, breaks, or nothing comes for `quietMs`. */
-async function watch(server: ModelServer, path: string, quietMs = 10_000) {
+/** Time without a byte after which a reply counts as silent. */
+const QUIET_MS = 400;
+
+/** Reads until the body ends or breaks, or until nothing follows a body that is whole. The request must have arrived before. */
+async function watch(server: ModelServer, path: string, isWhole: (body: string) => boolean = () => false) {
   const abort = new AbortController();
-  let timer = setTimeout(() => abort.abort(), quietMs);
   const chunks: Uint8Array[] = [];
+  const isQuiet = (): boolean => server.requests.length > 0 && isWhole(Buffer.concat(chunks).toString());
+  const wait = (): NodeJS.Timeout =>
+    setTimeout(() => {
+      if (isQuiet()) abort.abort();
+      else timer = wait();
+    }, QUIET_MS);
+  let timer = wait();
   let ending = "ended";
   try {
     const response = await fetch(`${server.baseUrl}${path}`, {
@@ -33,7 +42,7 @@ async function watch(server: ModelServer, path: string, quietMs = 10_000) {
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk);
       clearTimeout(timer);
-      timer = setTimeout(() => abort.abort(), quietMs);
+      timer = wait();
     }
   } catch {
     ending = abort.signal.aborted ? "silent" : "broken";
@@ -47,9 +56,9 @@ const reply = together(says(["one ", "two "]), calls(["view", { path: "a" }]));
 /** Real waits, but the same `created` in every reply. */
 const frozenDate: Stamp = { ...systemStamp, now: () => 0 };
 
-async function sent(path: string, faults: Faults, moves = reply) {
+async function sent(path: string, faults: Faults, moves = reply, isWhole?: (body: string) => boolean) {
   await using server = await modelServer({ steps: [withFaults(moves, faults)], stamp: frozenDate });
-  const result = await watch(server, path, faults.stall !== undefined && !faults.stallUntil ? 400 : undefined);
+  const result = await watch(server, path, isWhole);
   await server.close();
   server.assertSpent();
   return result;
@@ -61,17 +70,22 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     const blocks = body.toString().split("\n\n").slice(0, -1);
     expect(blocks.length).toBeGreaterThan(7);
     const places = blocks.map((_, place) => place).concat(blocks.length);
-    const stalled = await Promise.all(places.map((place) => sent(path, { stall: place })));
-    expect(stalled.map((result) => [result.ending, result.body.toString().split("\n\n").length - 1])).toEqual(
+    const blocksOf = (text: string): number => text.split("\n\n").length - 1;
+    const stalled = await Promise.all(
+      places.map((place) => sent(path, { stall: place }, reply, (text) => blocksOf(text) >= place)),
+    );
+    expect(stalled.map((result) => [result.ending, blocksOf(result.body.toString())])).toEqual(
       places.map((place) => ["silent", place]),
     );
   });
 
   it("falls silent before the headers, in the middle of arguments, and before the end", async () => {
-    const [headers, inArguments, end] = await Promise.all(
-      (["headers", "arguments", "end"] as const).map((stall) => sent(path, { stall })),
-    );
     const whole = (await sent(path, {})).body.toString();
+    const [headers, inArguments, end] = await Promise.all([
+      sent(path, { stall: "headers" }, reply, () => true),
+      sent(path, { stall: "arguments" }, reply, (text) => text.includes('"{\\"pa"')),
+      sent(path, { stall: "end" }, reply, (text) => text.includes('a\\"}')),
+    ]);
     expect([headers, inArguments, end].map((result) => result?.ending)).toEqual(["silent", "silent", "silent"]);
     expect(headers?.reads).toBe(0);
     expect(inArguments?.body.toString()).toContain('"{\\"pa"');
