@@ -26,9 +26,12 @@ export async function toolSchemas(tools) {
       asked = id;
     },
   };
-  const lists = await evaluated("src/tools/builtin.ts", { ...tools, plugins: [recording] });
+  const lists = [];
+  for (const name of ["src/tools/builtin.ts", "src/tools/coordination/worker-tools.ts"]) {
+    lists.push(...Object.values(await evaluated(name, { ...tools, plugins: [recording] })));
+  }
   const found = new Map();
-  for (const entry of Object.values(lists).flat()) {
+  for (const entry of lists.flat()) {
     const tool = typeof entry === "function" ? made(entry) : entry;
     asked = undefined;
     const parameters = tool?.parameters;

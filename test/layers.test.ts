@@ -276,13 +276,13 @@ describe("files stay short enough to read in one sitting", () => {
 });
 
 describe("lists are complete", () => {
-  it("names every file that defines a tool in tools/builtin.ts", () => {
+  it("names every file that defines a tool in tools/builtin.ts or, for workers, in worker-tools.ts", () => {
     const defining = production.filter(
       // Tools about MCP servers are offered with the servers, not to everyone.
       (path) => /^tools\/(?!mcp\/|tool\.ts)/.test(path) && /\bdefineTool\(/.test(read(path)),
     );
     expect(defining.length).toBeGreaterThan(2);
-    const list = read("tools/builtin.ts");
+    const list = `${read("tools/builtin.ts")}${read("tools/coordination/worker-tools.ts").replaceAll('"../', '"./')}`;
     expect(defining.filter((path) => !list.includes(`"./${path.replace("tools/", "")}"`))).toEqual([]);
   });
 

@@ -4,15 +4,10 @@ import { readAgent } from "./agents/read-agent.ts";
 import { stopAgent } from "./agents/stop-agent.ts";
 import { subagentsRead } from "./agents/subagents-read.ts";
 import { type CoordinationSettings, subagentsRunTool } from "./agents/subagents-run.ts";
-import { submitResultTool } from "./agents/submit-result.ts";
 import { type AgentChoices, taskTool } from "./agents/task.ts";
 import { taskComplete } from "./agents/task-complete.ts";
-import { taskList } from "./agents/task-list.ts";
 import { writeAgent } from "./agents/write-agent.ts";
-import type { Environments } from "./coordination/environment.ts";
-import type { ResultReceiver } from "./coordination/result-receiver.ts";
 import { sql } from "./database/sql.ts";
-import { environmentDetectTool } from "./environment-detect.ts";
 import { applyPatch } from "./files/apply-patch.ts";
 import { create } from "./files/create.ts";
 import { edit } from "./files/edit.ts";
@@ -21,7 +16,6 @@ import { grep } from "./files/grep.ts";
 import { view } from "./files/view.ts";
 import { contextBoard } from "./memory/context-board.ts";
 import type { InboxSender } from "./memory/inbox.ts";
-import { memoryRead } from "./memory/memory-read.ts";
 import { readInbox } from "./memory/read-inbox.ts";
 import { sendInboxTool } from "./memory/send-inbox.ts";
 import { type MemoryPort, storeMemoryTool } from "./memory/store-memory.ts";
@@ -36,7 +30,6 @@ import { type Tool, type ToolMaker, type ToolTraits, toolMaker } from "./tool.ts
 import { askUser } from "./user/ask-user.ts";
 import { askUserForm } from "./user/ask-user-form.ts";
 import { exitPlanMode } from "./user/exit-plan-mode.ts";
-import { planRead } from "./user/plan-read.ts";
 import { updateTodo } from "./user/update-todo.ts";
 import { webFetch } from "./web/web-fetch.ts";
 import { webSearch } from "./web/web-search.ts";
@@ -90,15 +83,6 @@ export const agentTools: readonly ToolMaker<AgentChoices>[] = [
 
 /** Offered when workers can be coordinated. */
 export const coordinationTools: readonly ToolMaker<CoordinationSettings>[] = [subagentsRunTool, asMade(subagentsRead)];
-
-/** Offered to coordinated workers only. */
-export const workerOnlyTools: readonly ((own: { receiver: ResultReceiver; environments: Environments }) => Tool)[] = [
-  ({ environments }) => environmentDetectTool(environments),
-  () => memoryRead,
-  () => planRead,
-  () => taskList,
-  ({ receiver }) => submitResultTool(receiver),
-];
 
 /** Offered to the main agent when sidekicks may write to it. */
 export const inboxTools: readonly Tool[] = [readInbox];

@@ -1,6 +1,7 @@
 /**
  * The `Tool` interface. Built-in tools and tools of MCP servers and client programs all become a `Tool`; the loop
- * cannot distinguish them. This folder has one file per built-in tool, and one line for each in `builtin.ts`.
+ * cannot distinguish them. This folder has one file per built-in tool. `builtin.ts` lists them, and
+ * `coordination/worker-tools.ts` those of coordinated workers.
  */
 
 import * as z from "zod";

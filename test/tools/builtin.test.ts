@@ -15,9 +15,9 @@ import {
   searchTools,
   sidekickOnlyTools,
   skillTools,
-  workerOnlyTools,
 } from "../../src/tools/builtin.ts";
 import { Environments } from "../../src/tools/coordination/environment.ts";
+import { workerOnlyTools } from "../../src/tools/coordination/worker-tools.ts";
 import { call, contextFor } from "./workspace.ts";
 
 const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };

@@ -11,21 +11,29 @@ import { gitSubcommands, readingGitCommand } from "./git-command.ts";
 import type { ResultReceiver } from "./result-receiver.ts";
 import type { Provision } from "./tool-groups.ts";
 
+interface WorkerOwn {
+  readonly receiver: ResultReceiver;
+  readonly environments: Environments;
+}
+
+/** Tools that no other agent gets. Every worker has `submit_result`; its groups decide about the others. */
+export const workerOnlyTools: readonly ((own: WorkerOwn) => Tool)[] = [
+  ({ environments }) => environmentDetectTool(environments),
+  () => memoryRead,
+  () => planRead,
+  () => taskList,
+  ({ receiver }) => submitResultTool(receiver),
+];
+
 /** Returns exactly the tools of one worker: the provisioned ones, restricted to reading, and the worker-only ones. */
-export function workerTools(
-  parentTools: readonly Tool[],
-  provided: Provision,
-  { receiver, environments }: { readonly receiver: ResultReceiver; readonly environments: Environments },
-): readonly Tool[] {
+export function workerTools(parentTools: readonly Tool[], provided: Provision, worker: WorkerOwn): readonly Tool[] {
   const { tools, groups, own } = provided;
   const given = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
   const narrowed = given.map((tool) =>
-    tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), environments) : tool,
+    tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), worker.environments) : tool,
   );
-  const mine = [environmentDetectTool(environments), memoryRead, planRead, taskList].filter(({ name }) =>
-    own.includes(name),
-  );
-  return [...[...narrowed, ...mine].map((tool) => noted(tool, receiver)), submitResultTool(receiver)];
+  const mine = workerOnlyTools.map((make) => make(worker)).filter(({ name }) => own.includes(name));
+  return [...[...narrowed, ...mine].map((tool) => noted(tool, worker.receiver)), submitResultTool(worker.receiver)];
 }
 
 /** Refuses commands until `environment_detect` has examined the folder. */
