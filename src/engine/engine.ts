@@ -1,7 +1,7 @@
 /**
  * Distributes work among machines. One piece of work is one activation of a session: take it, work until it is idle,
  * release it. The engine moves work; the session's log is the state. This folder has the port, an engine on DBOS and
- * Postgres, an engine in memory, and the lease that shows which workers are alive.
+ * Postgres, and the lease that shows which workers are alive.
  */
 
 import type { Condition } from "../lib/queries.ts";

@@ -1,11 +1,9 @@
-/** Stores approvals: once, for the session, and for a location. Denials are not stored here; they are rules. */
-import { createHash } from "node:crypto";
+/** Stores approvals for the session and for a location. Denials are not stored here; they are rules. */
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Access } from "../protocol/permission.ts";
 import { Approval } from "./approvals.ts";
 
 export interface Grants {
@@ -14,9 +12,6 @@ export interface Grants {
   readonly locationApprovals: readonly Approval[];
   /** Folders that tools may use in this location. */
   readonly allowedDirectories: readonly string[];
-  approveOnce(key: string): void;
-  /** Returns true exactly once per approval. */
-  takeOnce(key: string): boolean;
   approveForSession(approval: Approval): void;
   approveForLocation(approval: Approval): Promise<void>;
   allowDirectory(path: string): Promise<void>;
@@ -31,7 +26,6 @@ export function openGrants(options: { disk: Disk; file: string; location: string
   const stored = entryOf(readConfig(file), location);
   const session: Approval[] = [];
   const local = { approvals: knownApprovals(stored), directories: textList(stored.allowed_directories) };
-  const once = new Map<string, number>();
   let writing: Promise<void> = Promise.resolve();
 
   /** Reads the file again before writing, to preserve entries that another process added. */
@@ -53,7 +47,6 @@ export function openGrants(options: { disk: Disk; file: string; location: string
     sessionApprovals: session,
     locationApprovals: local.approvals,
     allowedDirectories: local.directories,
-    ...singleUse(once),
     approveForSession: (approval) => add(session, approval),
     async approveForLocation(approval) {
       await change((entry) => {
@@ -71,44 +64,6 @@ export function openGrants(options: { disk: Disk; file: string; location: string
     },
     resetSession: () => void session.splice(0),
   };
-}
-
-/** Approvals for a session without storage. An approval for the location lasts for the session. */
-export function memoryGrants(): Grants {
-  const session: Approval[] = [];
-  const directories: string[] = [];
-  const once = new Map<string, number>();
-  return {
-    sessionApprovals: session,
-    locationApprovals: [],
-    allowedDirectories: directories,
-    ...singleUse(once),
-    approveForSession: (approval) => add(session, approval),
-    approveForLocation: async (approval) => add(session, approval),
-    allowDirectory: async (path) => add(directories, path),
-    resetSession: () => void session.splice(0),
-  };
-}
-
-function singleUse(once: Map<string, number>): Pick<Grants, "approveOnce" | "takeOnce"> {
-  return {
-    approveOnce: (key) => void once.set(key, (once.get(key) ?? 0) + 1),
-    takeOnce(key) {
-      const left = once.get(key) ?? 0;
-      if (left > 1) once.set(key, left - 1);
-      else once.delete(key);
-      return left > 0;
-    },
-  };
-}
-
-/** Returns the key an answer is bound to. Another folder or other arguments make it another request. */
-export function accessKey(access: Access, cwd: string): string {
-  const { kind, ...argument } = access;
-  const { intention: _, ...bound } = { intention: "", ...argument };
-  return createHash("sha256")
-    .update(JSON.stringify([kind, sorted(bound), cwd]))
-    .digest("hex");
 }
 
 function readConfig(file: string): Record<string, unknown> {

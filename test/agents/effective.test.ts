@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentDefinition } from "../../src/agents/agent.ts";
 import { effectiveEffort, effectiveModel } from "../../src/agents/effective-model.ts";
-import { effectiveSkills } from "../../src/agents/effective-skills.ts";
 import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { modelChoices } from "../../src/agents/model-choices.ts";
 import { agentFromObject } from "../../src/agents/parse-agent.ts";
@@ -65,15 +64,6 @@ describe("tools of an agent", () => {
     const given = effectiveTools(define({ readOnly: true }), [...PARENT, "own"], { traitsOf: ofClient });
     expect(given.tools).toEqual(["view", "grep", "read_bash", "task", "read_agent"]);
     expect(externalTool({ name: "write_bash" })).toMatchObject({ companionOf: "bash", readOnly: false });
-  });
-
-  it("an agent gets the mandatory tools of the runtime, once and at the end", () => {
-    const given = { mandatory: ["submit_result", "view"], traitsOf };
-    expect(effectiveTools(define({ readOnly: true, tools: ["view", "docs-*"] }), PARENT, given).tools).toEqual([
-      "view",
-      "docs-find",
-      "submit_result",
-    ]);
   });
 
   it("an agent's tools are never more than the parent's, whatever the definition says", () => {
@@ -179,19 +169,6 @@ describe("the model of an agent", () => {
     expect(effectiveEffort({ definition, parent, model: "a" })).toBe("low");
     expect(effectiveEffort({ definition: {}, parent, model: "a" })).toBe("high");
     expect(effectiveEffort({ definition: {}, parent, model: "b" })).toBeUndefined();
-  });
-});
-
-describe("skills of an agent", () => {
-  const known = new Map([["notes", "NOTES"]]);
-
-  it("SDK-12 an agent has the skills that it lists, and missing ones are reported", () => {
-    const skills = effectiveSkills(define({ skills: ["notes", "style"] }), (name) => known.get(name));
-    expect(skills).toEqual({ skills: ["NOTES"], missing: ["style"] });
-  });
-
-  it("SDK-11 an agent has no skills when it lists none", () => {
-    expect(effectiveSkills(define(), (name) => known.get(name))).toEqual({ skills: [], missing: [] });
   });
 });
 

@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, symlink } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { dotenvItems, workspaceEnvironment } from "../../src/catalog/dotenv.ts";
+import { workspaceEnvironment } from "../../src/catalog/dotenv.ts";
 import { isRefusedName, parseDotenv } from "../../src/catalog/dotenv-parse.ts";
 import { readTrust, recordTrust, type Trust } from "../../src/catalog/trust.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
+import type { PinnedItem } from "../../src/lib/pinned-item.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -12,6 +13,15 @@ const forRun: Trust = { state: "run", check: () => "approved" };
 const read = (place: TempFolder, trust: Trust = forRun, secrets: "withheld" | "given" = "withheld") => {
   const { values, notices } = workspaceEnvironment({ folder: place.path, trust, secrets });
   return { values, notices: notices.map(({ message }) => message.replaceAll(place.path, "")) };
+};
+const itemsOf = ({ path }: TempFolder): PinnedItem[] => {
+  const items: PinnedItem[] = [];
+  const check = (item: PinnedItem) => {
+    items.push(item);
+    return "approved" as const;
+  };
+  workspaceEnvironment({ folder: path, trust: { state: "run", check: check as Trust["check"] }, secrets: "withheld" });
+  return items;
 };
 const valuesOf = (text: string) =>
   Object.fromEntries([...parseDotenv(text).values].map(([name, { value }]) => [name, value]));
@@ -59,7 +69,7 @@ describe("A03: a workspace's .env", () => {
   it("is used only as approved: a changed value is not used", async () => {
     await using place = await tempFolder({ ".env": "A=1\n", ".env.local": "B=2\n" });
     await using home = await tempFolder();
-    const items = dotenvItems(place.path);
+    const items = itemsOf(place);
     expect(items.map(({ kind, id, shown }) => [kind, id, shown])).toEqual([
       ["environment", ".env", "for commands the agent runs:\nA (1 characters)"],
       ["environment", ".env.local", "for commands the agent runs:\nB (1 characters)"],
@@ -76,7 +86,7 @@ describe("A03: a workspace's .env", () => {
 
   it("shows no value in the approval, and marks names that will not be set", async () => {
     await using place = await tempFolder({ ".env": "SECRET=hunter22\nPATH=/evil\n" });
-    const [item] = dotenvItems(place.path);
+    const [item] = itemsOf(place);
     expect(item?.shown).toBe("for commands the agent runs:\nSECRET (8 characters)\nPATH (never set from a file)");
   });
 

@@ -2,13 +2,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/cli/command-list.ts";
 import { commandHelp } from "../../src/cli/help/command-help.ts";
-import { internalVariables, variables } from "../../src/cli/help/environment.ts";
+import { variables } from "../../src/cli/help/environment.ts";
 import { mainHelp } from "../../src/cli/help/main-help.ts";
 import { manPage } from "../../src/cli/help/man-page.ts";
 import { referencePage } from "../../src/cli/help/reference.ts";
 import { topics } from "../../src/cli/help/topics.ts";
 import { options } from "../../src/cli/options.ts";
 import type { Subcommand } from "../../src/cli/table/command.ts";
+import { setVariables } from "../../src/cli/variables.ts";
 
 const everything: readonly { title: string; one: Subcommand; help: string }[] = commands.flatMap((command) => [
   { title: command.name, one: command, help: commandHelp(command) },
@@ -90,7 +91,7 @@ describe("the help", () => {
       .flatMap((name) => readFileSync(`src/${name}`, "utf8").match(/\bTROUPE_[A-Z_]*[A-Z]\b/g) ?? []);
     const known = new Set([
       ...Object.keys(variables),
-      ...internalVariables,
+      ...setVariables.variables.map(({ name }) => name),
       "TROUPE_SUBCONSCIOUS",
       "TROUPE_MULTI_TURN_AGENTS",
       "TROUPE_OTEL",

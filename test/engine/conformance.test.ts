@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dbosEngine } from "../../src/engine/dbos-engine.ts";
 import { ClaimLost, type Engine, type EngineWorker, type Work } from "../../src/engine/engine.ts";
 import { Lease } from "../../src/engine/lease.ts";
-import { memoryEngine } from "../../src/engine/memory-engine.ts";
 import { removeOld } from "../../src/engine/retention.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import type { Queries } from "../../src/lib/queries.ts";
 import { type Database, driverPath, openDatabase } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
+import { memoryEngine } from "./memory-engine.ts";
 
 const programs = postgresPrograms();
 const workOf = (id: string, sessionId = id, tenant = "default"): Work => ({ id, sessionId, pool: "default", tenant });

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 
 const background = { mode: "background" };

@@ -10,8 +10,8 @@ import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { LOCK_FILE } from "../../src/store/lock-holder.ts";
 import { expectPaired } from "../../src/testing/story.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, type StageOptions, texts, toolNames } from "./stage.ts";
 

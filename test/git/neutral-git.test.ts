@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type GitReply, gitPrograms, runGit } from "../../src/lib/node/git.ts";
-import { gitArguments, gitCommandNames } from "../../src/lib/node/git-commands.ts";
+import { gitArguments, gitCommands } from "../../src/lib/node/git-commands.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { hostileRepository } from "./hostile-repository.ts";
 
@@ -45,7 +45,7 @@ describe("J01: the runtime's own git", () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
 
-    expect(new Set(questions.map(([name]) => name))).toEqual(new Set(gitCommandNames));
+    expect(new Set(questions.map(([name]) => name))).toEqual(new Set(Object.keys(gitCommands)));
     const replies: Record<string, GitReply> = {};
     for (const args of questions) {
       replies[args.join(" ")] = await runGit(args, { cwd: repository.path });

@@ -15,7 +15,7 @@ import { login, sessionSignIn } from "../../src/tools/mcp/oauth/oauth.ts";
 import { watchRefusals } from "../../src/tools/mcp/oauth/oauth-challenge.ts";
 import { hostAuthorisedFetch, type TokenAnswer, type TokenRequest } from "../../src/tools/mcp/oauth/oauth-host.ts";
 import { listenForRedirect } from "../../src/tools/mcp/oauth/oauth-listener.ts";
-import { fileSignIn, memorySignIn, type SignInStore } from "../../src/tools/mcp/oauth/oauth-store.ts";
+import { fileSignIn, type SignIn, type SignInStore } from "../../src/tools/mcp/oauth/oauth-store.ts";
 import type { McpOAuthSettings, McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { type OAuthServer, oauthServer } from "./oauth-server.ts";
 import { callFirst, stage } from "./stage.ts";
@@ -59,6 +59,22 @@ const YOU = [{ type: "text", text: "you" }];
 
 const onDisk = (folder: TempFolder, config: McpServerConfig): SignInStore =>
   fileSignIn({ disk: nodeDisk, stateRoot: folder.path, config });
+
+function memorySignIn({ transport }: McpServerConfig): SignInStore {
+  const serverUrl = transport.type === "stdio" ? "" : transport.url;
+  let kept: SignIn | undefined;
+  return {
+    read: () => kept,
+    async change(edit) {
+      kept = { ...edit(kept ?? {}), serverUrl };
+    },
+    async remove() {
+      const wasThere = kept !== undefined;
+      kept = undefined;
+      return wasThere;
+    },
+  };
+}
 
 describe("signing in", () => {
   it("registers, proves itself by PKCE, keeps the tokens for the owner alone, and later sessions use them", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createLimiters, Limiter, type Pass } from "../../src/model/limiter.ts";
+import { Limiter, type Pass } from "../../src/model/limiter.ts";
 import type { ModelEvent } from "../../src/model/provider.ts";
 import { withRetry } from "../../src/model/retry.ts";
 import { collect, done, failing, modelError, request, type Scripted, scripted } from "./scripted.ts";
@@ -276,10 +276,4 @@ it("fifty agents all finish despite rate limits and broken connections", async (
     40,
   );
   expect(stops(await crowd({ stamp, provider, count: 50 }))).toEqual({ done: 50 });
-});
-
-it("the limiter is shared per provider and model", () => {
-  const limiter = createLimiters({ stamp: virtualClock() });
-  expect(limiter("a", "b")).toBe(limiter("a", "b"));
-  expect(limiter("a", "b")).not.toBe(limiter("a", "c"));
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import type { Approval } from "../../src/permissions/approvals.ts";
-import { accessKey, openGrants } from "../../src/permissions/grants.ts";
+import { openGrants } from "../../src/permissions/grants.ts";
 import { locationKey } from "../../src/permissions/location.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -76,20 +76,6 @@ it("answers for the session can be forgotten, and are never stored on disk", asy
   grants.resetSession();
   expect(grants.sessionApprovals).toEqual([]);
   expect(await folder.tree()).toEqual({});
-});
-
-it("an answer given once is used exactly once, and only for the request that was shown", async () => {
-  await using folder = await tempFolder();
-  const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
-  const shell = (command: string, intention = "") => ({ kind: "shell" as const, command, cwd: "/repo", intention });
-  grants.approveOnce(accessKey(shell("make"), "/repo"));
-  const tries = [
-    accessKey(shell("make all"), "/repo"),
-    accessKey(shell("make"), "/elsewhere"),
-    accessKey(shell("make", "worded differently"), "/repo"),
-    accessKey(shell("make"), "/repo"),
-  ];
-  expect(tries.map((key) => grants.takeOnce(key))).toEqual([false, false, true, false]);
 });
 
 it("an answer's place is the repository, also from a worktree, else the folder itself", async () => {

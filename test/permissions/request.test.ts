@@ -1,14 +1,7 @@
 import type { SessionEvent } from "@github/copilot-sdk";
 import { expect, expectTypeOf, it } from "vitest";
-import { decide } from "../../src/permissions/decide.ts";
-import {
-  offeredApproval,
-  type PermissionRequestData,
-  type PermissionResultData,
-  permissionRequest,
-  resultOf,
-} from "../../src/permissions/request.ts";
-import { policy, rules, shellQuestion } from "./stage.ts";
+import { offeredApproval, type PermissionRequestData, permissionRequest } from "../../src/permissions/request.ts";
+import { shellQuestion } from "./stage.ts";
 
 it("a request for a plain command has the fields of the wire contract", () => {
   const question = shellQuestion("git status && grep -c x ./README > out.txt; curl https://x.com");
@@ -59,22 +52,10 @@ it("permission requests of the other kinds have the fields of the wire contract"
   });
 });
 
-it("a denial names the rule", () => {
-  const question = shellQuestion("rm x");
-  expect(resultOf(decide(policy({ rules: rules("deny", "shell(rm *)") }), question))).toEqual({
-    kind: "denied-by-rules",
-    rules: [{ kind: "shell", argument: "rm *" }],
-  });
-  expect(resultOf(decide(policy({ rules: rules("allow", "shell(rm)") }), question))).toEqual({ kind: "approved" });
-  expect(resultOf(decide(policy(), question))).toBeUndefined();
-});
-
 type Data<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>["data"];
 
 it("permission requests fit the types of the wire contract", () => {
   // The published release has no words for variables of extensions yet; those after it have.
   type Later = { kind: "extension-env-access" };
   expectTypeOf<Exclude<PermissionRequestData, Later>>().toExtend<Data<"permission.requested">["permissionRequest"]>();
-  type Remembered<R> = R extends { approval: infer A } ? Omit<R, "approval"> & { approval: Exclude<A, Later> } : R;
-  expectTypeOf<Remembered<PermissionResultData>>().toExtend<Data<"permission.completed">["result"]>();
 });

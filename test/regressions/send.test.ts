@@ -6,7 +6,7 @@ import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionOptions } from "../../src/session/session.ts";
-import { memoryStore } from "../../src/store/memory.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { stage, tool } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 

@@ -10,12 +10,12 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { memoryGrants } from "../../src/permissions/grants.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { defineTool } from "../../src/tools/tool.ts";
+import { memoryGrants } from "../support/memory-grants.ts";
 
 const [, , root = "", mode = "create", planText = "", roundsText = "1"] = process.argv;
 const plan = planText === "" ? undefined : (JSON.parse(planText) as FaultPlan);

@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkTasks, type TaskRule } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { shared } from "../support/second-look.ts";
+import { checkTasks, type TaskRule } from "../support/task-checker.ts";
 import { buildProgram, type Defect, runProgram } from "./agent-pool-build.ts";
 import { agentPoolStore } from "./agent-pool-stage.ts";
 

@@ -5,8 +5,8 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { type HttpPlay, httpStatus, withFaults } from "../../src/testing/http-reply.ts";
 import { type ModelServer, modelServer } from "../../src/testing/model-server.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { buildProgram, runProgram } from "./agent-pool-build.ts";
 import { agentPoolStore } from "./agent-pool-stage.ts";
 

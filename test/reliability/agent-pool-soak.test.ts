@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { expectPaired } from "../../src/testing/story.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { buildProgram, runProgram } from "./agent-pool-build.ts";
 import { agentPoolStore } from "./agent-pool-stage.ts";
 

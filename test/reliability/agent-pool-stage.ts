@@ -6,7 +6,6 @@ import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { Provider } from "../../src/model/provider.ts";
-import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { AgentPoolOptions } from "../../src/session/agents/agent-pool-options.ts";
@@ -21,6 +20,7 @@ import { taskTool } from "../../src/tools/agents/task.ts";
 import { writeAgent } from "../../src/tools/agents/write-agent.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
+import { memoryGrants } from "../support/memory-grants.ts";
 
 export interface AgentPoolStage {
   readonly root: string;

@@ -7,9 +7,9 @@ import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, type Moves, says, type WantedCall } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { AnyRequest } from "../../src/session/requests/requests.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { realAgentPool } from "../reliability/agent-pool-real.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 /** Plays by the name in the first message: `[[name]]`, else the main agent. One list of calls for each step. */
 function playing(plans: Record<string, readonly (readonly WantedCall[])[]>): (request: ModelRequest) => Moves {

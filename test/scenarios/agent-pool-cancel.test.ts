@@ -12,9 +12,9 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { realAgentPool } from "../reliability/agent-pool-real.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { HANG_MS } from "../support/work.ts";
 
 const states = ["queued", "model call", "child process", "approval", "idle", "nested child"] as const;

@@ -5,10 +5,10 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls, type WantedCall } from "../../src/model/faux/faux-step.ts";
 import { TroupeError } from "../../src/protocol/errors.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { openAgentPool } from "../reliability/agent-pool-stage.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 const task = (name: string): WantedCall => [
   "task",

@@ -7,12 +7,12 @@ import { type ModelRequest, noUsage, type Usage } from "../../src/model/provider
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
 import { Ledger, sharesOf } from "../../src/session/budget/agent-limit.ts";
 import { Budget, type Limits } from "../../src/session/budget/budget.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { agent } from "../support/agent.ts";
 import { agentOf, agentPool, task } from "../support/agent-pool.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 const three = calls(
   ...["one", "two", "three"].map(

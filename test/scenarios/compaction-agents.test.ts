@@ -10,10 +10,10 @@ import { Conversation } from "../../src/session/conversation.ts";
 import { EventLog } from "../../src/session/event-log.ts";
 import { History } from "../../src/session/history.ts";
 import { requestOrigin } from "../../src/session/requests/request-origin.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { problemsOf } from "../context/well-formed.ts";
 import { agentOf, agentPool, task } from "../support/agent-pool.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { dataOf } from "../support/stage.ts";
 import { asksForSummary, big, SUMMARY, summary } from "./compaction-stage.ts";
 

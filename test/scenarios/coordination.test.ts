@@ -5,11 +5,11 @@ import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says, stalls, withUsage } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { storyByAgent } from "../../src/testing/story.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
 import { agentOf, agentPool, storeWith, task } from "../support/agent-pool.ts";
 import { dataOf, type Stage } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 const named = (name: string): Tool =>
   defineTool({

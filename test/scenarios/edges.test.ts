@@ -9,9 +9,9 @@ import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { Provider } from "../../src/model/provider.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { dataOf, echo, stage, tool } from "../support/stage.ts";
 
 const soon = (milliseconds = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));

@@ -10,9 +10,9 @@ import {
   thinks,
   together,
 } from "../../src/model/faux/faux-step.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { expectOrder, expectPaired, story } from "../../src/testing/story.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
 describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {

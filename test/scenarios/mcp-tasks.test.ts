@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type Stage as McpStage, stage as mcpStage, stdioConfig, toolsOf } from "../mcp/stage.ts";
 import { agent } from "../support/agent.ts";
 import { agentPool, storeWith, task } from "../support/agent-pool.ts";
 import { dataOf } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 const SLOW = "version-one-slow";
 let mcp: McpStage;

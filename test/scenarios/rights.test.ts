@@ -5,8 +5,6 @@ import * as z from "zod";
 import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, type WantedCall } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import { memoryStore } from "../../src/store/memory.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { create } from "../../src/tools/files/create.ts";
@@ -14,7 +12,9 @@ import { rememberedFiles } from "../../src/tools/files/files.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
 import { agentOf, agentPool, task } from "../support/agent-pool.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { dataOf, echo, type Stage } from "../support/stage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 
 const pool = ["view", "grep", "glob", "bash", "edit", "skill", "web_fetch"];
 const DELEGATION = ["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { SessionSummary, Store } from "../../src/store/store.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { memoryProvider } from "./memory-provider.ts";
 import { newDatabaseStore } from "./postgres-support.ts";

@@ -4,8 +4,8 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type SearchQuery, type SessionIndex, sessionIndex } from "../../src/store/index/index-sqlite.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
+import { memoryStore } from "../support/memory-store.ts";
 import { message, temporaryFolder } from "./support.ts";
 
 async function filledStore(): Promise<Store> {

@@ -11,12 +11,12 @@ import { flagsFrom } from "../../src/protocol/flags.ts";
 import { type AgentPoolParts, agentPoolOptions } from "../../src/runtime/agents/agent-pool-setup.ts";
 import { type PermissionFlags, policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { SessionModel } from "../../src/session/session-model.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type CoordinationSettings, subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { agent } from "./agent.ts";
+import { memoryStore } from "./memory-store.ts";
 import { echo, type Stage, stage } from "./stage.ts";
 
 type StageOptions = NonNullable<Parameters<typeof stage>[1]>;

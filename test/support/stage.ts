@@ -2,15 +2,15 @@ import * as z from "zod";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import type { Step } from "../../src/model/faux/faux-plan.ts";
 import type { Provider } from "../../src/model/provider.ts";
-import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
-import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
+import { memoryGrants } from "./memory-grants.ts";
+import { memoryStore } from "./memory-store.ts";
 
 export interface Stage {
   readonly session: Session;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
-import { checkTasks, type TaskRule } from "../../src/testing/task-checker.ts";
+import { checkTasks, type TaskRule } from "../support/task-checker.ts";
 import { message, stage, until } from "./stage.ts";
 
 const options = { settled: true, maxConcurrency: 2 } as const;

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { GOES_ON, type TaskRunner } from "../../src/tasks/ports.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import { collectGarbage } from "../support/garbage.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { processorTime } from "../support/work.ts";
 import { message, newTask, stage, until } from "./stage.ts";
 

@@ -6,8 +6,8 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
 import type { TaskRunner, TurnEnd } from "../../src/tasks/ports.ts";
-import { checkTasks } from "../../src/testing/task-checker.ts";
 import type { TaskView } from "../../src/tools/agents/task-port.ts";
+import { checkTasks } from "../support/task-checker.ts";
 import { type Emitting, type Fate, message, newTask, type Stage, stage, until } from "./stage.ts";
 
 const isSlow = process.env.TROUPE_SLOW !== undefined;
@@ -146,7 +146,9 @@ class MainAgent {
   async #stopTurn(): Promise<void> {
     const { registry, emit } = this.#stage;
     await said(emit(undefined, "abort", { reason: "user_initiated" }));
-    void registry.cancelSync(undefined);
+    for (const { id, mode, parentId } of registry.list()) {
+      if (mode === "sync" && parentId === undefined) void registry.cancel(id, { notice: "waits" });
+    }
   }
 
   /** The words of the main agent give way to a summary, notices that stand among them, too. */

@@ -1,4 +1,4 @@
-/** Stores the sign-in to one remote server: in a file readable by the owner only, or in memory. */
+/** Stores the sign-in to one remote server, in a file readable by the owner only. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod";
@@ -71,22 +71,6 @@ export function fileSignIn(options: { disk: Disk; stateRoot: string; config: Mcp
       const isThere = readSmallFile(file, { maxBytes: MAX_BYTES }).kind !== "missing";
       if (isThere) await disk.unlink(file);
       return isThere;
-    },
-  };
-}
-
-export function memorySignIn(config: McpServerConfig): SignInStore {
-  const serverUrl = remoteUrl(config);
-  let kept: SignIn | undefined;
-  return {
-    read: () => kept,
-    async change(edit) {
-      kept = { ...edit(kept ?? {}), serverUrl };
-    },
-    async remove() {
-      const was = kept !== undefined;
-      kept = undefined;
-      return was;
     },
   };
 }

@@ -2,8 +2,8 @@
  * Checks the agents of a session, using only its log. It shares no code with the registry, so that a bug there cannot
  * hide here.
  */
-import { defined } from "../lib/defined.ts";
-import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
+import { defined } from "../../src/lib/defined.ts";
+import type { EventData, EventOf, EventType, SessionEvent } from "../../src/protocol/event.ts";
 
 export interface Violation {
   readonly rule: TaskRule;

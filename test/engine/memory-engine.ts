@@ -1,8 +1,16 @@
 /** An `Engine` in one process, for tests. It keeps the same contract without a database. */
 
 import { setTimeout } from "node:timers/promises";
-import type { Activation, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
-import { ClaimLost } from "./engine.ts";
+import type {
+  Activation,
+  Engine,
+  EngineWorker,
+  Work,
+  WorkQuery,
+  WorkState,
+  WorkView,
+} from "../../src/engine/engine.ts";
+import { ClaimLost } from "../../src/engine/engine.ts";
 
 interface Entry extends Work {
   state: WorkState;

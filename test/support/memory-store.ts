@@ -1,14 +1,14 @@
 /** A `Store` in memory. */
 
-import { TroupeError } from "../protocol/errors.ts";
-import type { SessionEvent } from "../protocol/event.ts";
-import { checkSize, cleanExtension, cleanName, nameAsset } from "./assets.ts";
-import { forkedEvents } from "./fork-log.ts";
-import { viewOf } from "./log/rewound.ts";
-import { scanEvents } from "./log-scan.ts";
-import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
-import type { SessionLog, SessionSummary, Store } from "./store.ts";
-import { summaryOfEvents } from "./summary.ts";
+import { TroupeError } from "../../src/protocol/errors.ts";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { checkSize, cleanExtension, cleanName, nameAsset } from "../../src/store/assets.ts";
+import { forkedEvents } from "../../src/store/fork-log.ts";
+import { viewOf } from "../../src/store/log/rewound.ts";
+import { scanEvents } from "../../src/store/log-scan.ts";
+import { alreadyThere, checkSessionId, noSuchSession } from "../../src/store/session-id.ts";
+import type { SessionLog, SessionSummary, Store } from "../../src/store/store.ts";
+import { summaryOfEvents } from "../../src/store/summary.ts";
 
 /** The sessions of one store. */
 interface Sessions {
