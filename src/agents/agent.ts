@@ -5,7 +5,7 @@
  *
  * - `parse-agent.ts`: parses a Markdown file, or an object sent by a program, into a definition.
  * - `names.ts`: validates, normalises and looks up agent names.
- * - `effective-tools.ts`, `effective-model.ts`, `effective-skills.ts`: resolve the tools, model and skills at start.
+ * - `effective-tools.ts`, `effective-model.ts`: resolve the tools and the model at start.
  * - `model-choices.ts`: lists the agents that a model may choose.
  * - `sidekick.ts`: parses the triggers of agents that start automatically.
  * - `builtin/`: the built-in agents, one Markdown file each.

@@ -1,19 +1,17 @@
 /**
- * Resolves an agent's tools when it starts. Apart from `mandatory`, the result is a subset of the parent's tools. Tools
+ * Resolves an agent's tools when it starts. The result is a subset of the parent's tools. Tools
  * of MCP servers that the definition declares are added later, by `runtime/agents/agent-pool-setup.ts`.
  */
 import type { AgentDefinition } from "./agent.ts";
 
 export interface EffectiveTools {
-  /** In the parent's order, followed by the mandatory tools. */
+  /** In the parent's order. */
   readonly tools: readonly string[];
   /** Tools that the definition names and the parent does not have. */
   readonly unknown: readonly string[];
 }
 
 export interface Support {
-  /** Tools that the runtime adds for every agent of this kind, whatever the definition says. */
-  readonly mandatory?: readonly string[];
   /** Returns the traits of one of the parent's tools. */
   readonly traitsOf?: (tool: string) => Traits | undefined;
 }
@@ -34,7 +32,7 @@ export function effectiveTools(
   parentTools: readonly string[],
   support: Support = {},
 ): EffectiveTools {
-  const { mandatory = [], traitsOf } = support;
+  const { traitsOf } = support;
   const { tools: wanted, disallowedTools: refused } = definition;
   const has = (tool: string): boolean => {
     const { readOnly, forReadOnlyAgents, companionOf } = traitsOf?.(tool) ?? {};
@@ -46,7 +44,7 @@ export function effectiveTools(
   // Built-in agents list optional tools, so a missing one is not a problem.
   const named = definition.source === "builtin" ? [] : (definition.tools ?? []);
   return {
-    tools: [...new Set([...parentTools.filter(has), ...mandatory])],
+    tools: [...new Set(parentTools.filter(has))],
     unknown: named.filter((entry) => !parentTools.some((tool) => matches(entry, tool))),
   };
 }

@@ -57,11 +57,6 @@ export function workspaceEnvironment(request: {
   return { values: given, notices: boundedNotices(notices, join(folder, ".env")) };
 }
 
-/** Returns the files as items for approval. A person is shown the names and the length of each value. */
-export function dotenvItems(folder: string): readonly PinnedItem[] {
-  return readFiles(folder).flatMap((file) => ("notice" in file ? [] : [file.item]));
-}
-
 type Found =
   | { readonly path: string; readonly text: string; readonly item: PinnedItem }
   | { readonly notice: CatalogNotice };

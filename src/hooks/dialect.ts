@@ -61,8 +61,3 @@ const byToolName = new Map(
 export function claudeName(toolName: string): string {
   return byToolName.get(toolName) ?? toolName;
 }
-
-/** Returns our names for one of Claude's tools, the usual one first. An unknown name is returned as it is. */
-export function toolNamesOf(name: string): readonly string[] {
-  return Object.hasOwn(claudeNames, name) ? (claudeNames[name] ?? [name]) : [name];
-}

@@ -292,20 +292,3 @@ export class Limiter {
 function isBefore(one: Pick<Waiter, "position" | "yields">, other: Waiter): boolean {
   return one.yields === other.yields ? one.position < other.position : other.yields;
 }
-
-/** Returns a function that returns the one limiter of a provider and model. */
-export function createLimiters(
-  options: LimiterOptions,
-  maxConcurrency: (provider: string) => number | undefined = () => undefined,
-): (provider: string, model: string) => Limiter {
-  const limiters = new Map<string, Limiter>();
-  return (provider, model) => {
-    const key = JSON.stringify([provider, model]);
-    const found = limiters.get(key);
-    if (found !== undefined) return found;
-    const limit = maxConcurrency(provider) ?? options.maxConcurrency;
-    const made = new Limiter(limit === undefined ? options : { ...options, maxConcurrency: limit });
-    limiters.set(key, made);
-    return made;
-  };
-}

@@ -1,4 +1,4 @@
-/** Builds the permission requests and results that users and clients see on the wire. */
+/** Builds the permission requests that users and clients see on the wire. */
 import { defined } from "../lib/defined.ts";
 import type { Json } from "../lib/json.ts";
 import { counted, unseenCharacters, visible } from "../lib/visible.ts";
@@ -6,7 +6,7 @@ import type { Access } from "../protocol/permission.ts";
 import { MAX_SHOWN_COMMAND, OUTSIDE } from "../protocol/permission-text.ts";
 import { type Approval, approvalFor, canApproveCommands } from "./approvals.ts";
 import { decide } from "./decide.ts";
-import type { Decision, PermissionQuestion, Policy } from "./policy.ts";
+import type { PermissionQuestion, Policy } from "./policy.ts";
 import type { ShellAnalysis } from "./shell/analyse.ts";
 
 /** `data.permissionRequest` of `permission.requested`. */
@@ -63,21 +63,6 @@ type Request =
   | { kind: "extension-permission-access"; toolCallId?: string; extensionName: string; capabilities: string[] }
   | { kind: "extension-env-access"; toolCallId?: string; extensionName: string; environmentVariables: string[] }
   | { kind: "hook"; toolCallId?: string; toolName: string; toolArgs?: Json; hookMessage?: string };
-
-/** `data.result` of `permission.completed`. */
-export type PermissionResultData =
-  | { kind: "approved" }
-  | { kind: "approved-for-session"; approval: WireApproval }
-  | { kind: "approved-for-location"; approval: WireApproval; locationKey: string }
-  | { kind: "cancelled"; reason?: string }
-  | { kind: "denied-by-rules"; rules: { kind: string; argument: string | null }[] }
-  | { kind: "denied-no-approval-rule-and-could-not-request-from-user" }
-  | { kind: "denied-interactively-by-user"; feedback?: string; forceReject?: boolean }
-  | { kind: "denied-by-content-exclusion-policy"; path: string; message: string }
-  | { kind: "denied-by-permission-request-hook"; message?: string; interrupt?: boolean };
-
-/** The wire has no remembered answer for sampling. */
-type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
 
 const MAX_SHOWN = 200;
 
@@ -166,16 +151,6 @@ export function isRememberable(policy: Policy, question: PermissionQuestion): bo
 /** Returns the approval that "for this session" or "for this location" would store. */
 export function offeredApproval(question: PermissionQuestion): Approval | undefined {
   return approvalFor(question.access, question.analysis);
-}
-
-/** Returns the wire result of a decision that needed no answer. Returns undefined when it is still open. */
-export function resultOf(decision: Decision): PermissionResultData | undefined {
-  if (decision.decision === "allow") return { kind: "approved" };
-  if (decision.decision === "ask") return undefined;
-  const { rule } = decision;
-  if (rule === undefined) return { kind: "denied-by-rules", rules: [{ kind: "policy", argument: decision.reason }] };
-  const [, kind = rule.text, argument] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(rule.text) ?? [];
-  return { kind: "denied-by-rules", rules: [{ kind, argument: argument ?? null }] };
 }
 
 function shellRequest(

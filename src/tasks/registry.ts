@@ -201,13 +201,6 @@ export class Registry {
     }
   }
 
-  /** Cancels the tasks that calls of this agent (undefined: the main agent) wait for. Background tasks continue. */
-  async cancelSync(parentId: string | undefined): Promise<void> {
-    const waitedFor = this.#fold.childrenOf(parentId).filter((task) => task.mode === "sync" && !isAtRest(task.status));
-    for (const task of waitedFor) this.#notifications.hush(task);
-    await this.#stop(waitedFor, "stopped");
-  }
-
   /** Cancels all tasks. Their notices wake no agent and are read with the next input. */
   async cancelAll(): Promise<void> {
     await Promise.allSettled(this.#starting.underWay.get(undefined) ?? []);
@@ -300,13 +293,6 @@ export class Registry {
   /** Returns the notices that this agent (undefined: the main agent) must read before its next request. */
   notices(parentId: string | undefined): readonly TaskNotice[] {
     return this.#notifications.due(parentId);
-  }
-
-  /**
-   * Confirms that the task's notice was sent in a request. Also happens automatically when the parent's model answers.
-   */
-  async noticeDelivered(id: string): Promise<void> {
-    await this.#notifications.delivered(this.#known(id));
   }
 
   /** Sets the text that shows what a running task waits for. */

@@ -6,7 +6,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { git, gitCode, refFiles, refuseLinks } from "./worktree-git.ts";
 import { recoverMerges } from "./worktree-merge.ts";
 import { allRecords, readRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
-import { noWork, type UnmergedWork, unmergedWork } from "./worktree-state.ts";
+import { type UnmergedWork, unmergedWork } from "./worktree-state.ts";
 
 export type Discarded = { readonly kind: "discarded" } | { readonly kind: "refused"; readonly work: UnmergedWork };
 
@@ -86,25 +86,6 @@ export async function listWorktrees({ folder }: { folder: string }): Promise<Lis
     }
   }
   return listed;
-}
-
-/**
- * Removes unfinished worktrees, and those whose folder is gone and that have no unmerged commits. Returns their task
- * ids.
- */
-export async function pruneWorktrees({ folder, disk }: { folder: string; disk: Disk }): Promise<string[]> {
-  const pruned: string[] = [];
-  for (const record of await allRecords(folder)) {
-    // Without its repository, unmerged work cannot be detected.
-    if (!isFolder(record.common)) continue;
-    const isUnfinished = record.state === "making";
-    if (!isUnfinished && isFolder(record.root)) continue;
-    const work = isUnfinished ? noWork : await unmergedWork(record, { folder, disk });
-    if (work.ahead > 0) continue;
-    await removeWorktree(record, { folder, disk });
-    pruned.push(record.taskId);
-  }
-  return pruned;
 }
 
 async function registered(checkout: GitCheckout): Promise<{ path: string; branch: string | undefined }[]> {

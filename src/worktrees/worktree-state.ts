@@ -109,8 +109,6 @@ export interface UnmergedWork {
   readonly files: readonly string[];
 }
 
-export const noWork: UnmergedWork = { ahead: 0, files: [] };
-
 export async function unmergedWork(record: WorktreeRecord, question: WorktreeQuestion): Promise<UnmergedWork> {
   const start = startOf(record);
   const isThere = statSync(record.root, { throwIfNoEntry: false })?.isDirectory() === true;

@@ -9,9 +9,6 @@ export const variables: Readonly<Record<string, string>> = Object.fromEntries(
     .flatMap((group) => group.variables.filter(isOwn).map(({ name, text }) => [name, text])),
 );
 
-/** Variables that troupe sets for the programs it starts. */
-export const internalVariables: readonly string[] = setVariables.variables.filter(isOwn).map(({ name }) => name);
-
 export function environmentText(): string {
   const rows = Object.entries(variables).map(([name, help]) => `| ${name} | ${help} |`);
   return `| variable | meaning |\n| --- | --- |\n${rows.join("\n")}\n`;

@@ -25,12 +25,6 @@ const MAX_MESSAGE = 3000;
 const MAX_TURNS = 48_000;
 const MAX_CHECKPOINT = 16_000;
 
-export function evidenceOf(sessionId: string, events: Iterable<SessionEvent>): SessionEvidence {
-  const fold = new EvidenceFold();
-  for (const event of events) fold.apply(event);
-  return fold.evidence(sessionId);
-}
-
 /** Holds only the evidence in memory, however long the session is. */
 export class EvidenceFold {
   #turns: { number: number; user: string; assistant: string }[] = [];

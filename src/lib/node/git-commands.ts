@@ -13,7 +13,7 @@ interface GitCommand {
 const NO_PROGRAMS = ["--no-ext-diff", "--no-textconv", "--no-color"];
 const NO_SUBMODULES = ["--ignore-submodules=all"];
 
-const commands: Readonly<Record<string, GitCommand>> = {
+export const gitCommands: Readonly<Record<string, GitCommand>> = {
   branch: { only: ["--show-current", "--list"] },
   "cat-file": {},
   "check-ignore": {},
@@ -35,8 +35,6 @@ const commands: Readonly<Record<string, GitCommand>> = {
   worktree: { only: ["list"] },
 };
 
-export const gitCommandNames: readonly string[] = Object.keys(commands);
-
 /** Flags that start a program, write a file, read outside of the repository or enter another one. */
 const REFUSED: readonly string[] = [
   ...["--output", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec", "--upload-pack", "--verbose"],
@@ -48,7 +46,7 @@ const ALSO_FLAGS = new Set(["--text", "--no"]);
 /** Returns the complete arguments for git, or an error sentence. */
 export function gitArguments(given: readonly string[]): { ok: true; args: string[] } | { ok: false; error: string } {
   const [name = "", ...rest] = given;
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  const command = Object.hasOwn(gitCommands, name) ? gitCommands[name] : undefined;
   if (!command) return { ok: false, error: `git ${name} is not among the commands that only read` };
   if (command.only && !command.only.includes(rest[0] ?? "")) {
     return { ok: false, error: `git ${name} is limited to: ${command.only.join(", ")}` };

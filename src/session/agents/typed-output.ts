@@ -46,36 +46,6 @@ function parserOf(schema: StrictSchema): z.ZodType {
 
 export const MAX_REPAIRS = 2;
 
-export type TypedAnswer =
-  | { readonly ok: true; readonly value: Json; readonly repairs: number }
-  | {
-      readonly ok: false;
-      readonly reason: "invalid_output";
-      readonly problem: string;
-      readonly payload: string;
-      readonly repairs: number;
-    };
-
-/**
- * Parses the agent's last message. `again` sends a correction request to the agent. It resolves with the next last
- * message, or undefined if the agent cannot continue (aborted, out of budget).
- */
-export async function typedAnswer(
-  contract: OutputContract,
-  text: string,
-  again: (message: string) => Promise<string | undefined>,
-): Promise<TypedAnswer> {
-  let output = await contract.check(text);
-  let repairs = 0;
-  while (!output.ok && repairs < MAX_REPAIRS) {
-    const next = await again(repairMessage(output.problem, MAX_REPAIRS - repairs));
-    if (next === undefined) break;
-    repairs++;
-    output = await contract.check(next);
-  }
-  return output.ok ? { ...output, repairs } : { ...output, reason: "invalid_output", repairs };
-}
-
 export function repairMessage(problem: string, left: number): string {
   return repair
     .replace("{{problem}}", () => quoted(problem))
