@@ -29,7 +29,7 @@ describe("built-in agents", () => {
     ["rubber-duck criticises and changes nothing", "rubber-duck", ["view", "grep"], writers],
     ["code-review has nothing that writes files", "code-review", ["view", "grep", "bash"], writers],
     ["research searches and fetches", "research", ["view", "grep", "glob", "web_fetch"], [...writers, "bash"]],
-  ])("ORC-13 ORC-15 ORC-16 ORC-17 ORC-18 %s", async (_title, type, has, hasNot) => {
+  ])("ORC-13 ORC-15 ORC-16 ORC-17 ORC-18 the built-in agent %s", async (_title, type, has, hasNot) => {
     await onStage(started(type), {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(toolNames(first("a"))).toEqual(expect.arrayContaining([...has]));
@@ -41,7 +41,7 @@ describe("built-in agents", () => {
   it.each([
     ["fetches and searches where a search service is configured", { BRAVE_API_KEY: "brave-key-of-the-test" }, true],
     ["only fetches where nothing can search, and no prompt names the search tool", {}, false],
-  ])("ORC-18 research is dispatched and %s", async (_title, environment, searches) => {
+  ])("ORC-18 the research agent is dispatched and %s", async (_title, environment, searches) => {
     await onStage(started("research"), { environment }, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(session.agents.tasks?.view("a")).toMatchObject({ agentType: "research", status: "completed" });
@@ -102,7 +102,7 @@ describe("built-in agents", () => {
 });
 
 describe("agents of project, user, plugin and service", () => {
-  it("ORC-20 ORC-24 SDK-17 SDK-18 are types like the built-in ones, and run the same way, from project and user", async () => {
+  it("ORC-20 ORC-24 SDK-17 SDK-18 agents of project and user are types like the built-in ones and run the same way", async () => {
     const hook = (point: string) => ({
       [point]: [{ type: "command", bash: `payload=$(cat); echo "$payload" >> ${point}` }],
     });
@@ -148,7 +148,7 @@ describe("agents of project, user, plugin and service", () => {
     });
   });
 
-  it("ORC-21 are types too when a plugin brings them", async () => {
+  it("ORC-21 agents of a plugin are types like the built-in ones", async () => {
     const files = {
       "plugins/verse/plugin.json": JSON.stringify({ name: "verse", version: "1.0.0" }),
       "plugins/verse/agents/poet.md": markdown("poet"),
@@ -172,42 +172,45 @@ describe("agents of project, user, plugin and service", () => {
     ["answers adds its agents as types", 200, "sesame", ["poet"]],
     ["fails leaves the others working", 500, "sesame", []],
     ["has no token leaves the others working", 200, "", []],
-  ])("ORC-22 come from a remote API that is asked once: one that %s", async (_what, status, token, names) => {
-    const asked: string[] = [];
-    const remote = createServer((request, response) => {
-      asked.push(`${request.url} ${request.headers.authorization}`);
-      response.writeHead(status).end(JSON.stringify({ agents: [{ name: "poet", prompt: "You are poet." }] }));
-    });
-    await new Promise<void>((resolve) => remote.listen(0, "127.0.0.1", resolve));
-    const environment = {
-      TROUPE_AGENTS_URL: `http://127.0.0.1:${(remote.address() as AddressInfo).port}`,
-      TROUPE_AGENTS_TOKEN: token,
-    };
-    const requests = token === "" ? [] : ["/agents/swe/custom-agents/acme/shop Bearer sesame"];
-    const files = {
-      ".git/HEAD": "ref: refs/heads/main\n",
-      ".git/config": '[remote "origin"]\n\turl = https://example.test/acme/shop.git\n',
-      "home:agents/painter.md": markdown("painter"),
-    };
-    try {
-      const steps = [...names, "painter"].flatMap((name) => [starts(name, name), of(name, says("done"))]);
-      await onStage([...steps, says("ok")], { files, environment }, async ({ session, first, home, heard }) => {
-        await session.sendAndWait({ prompt: "go" });
-        for (const name of [...names, "painter"]) expect(first(name).system).toContain(`You are ${name}.`);
-        const description = first("main").tools.find(({ name }) => name === "task")?.description ?? "";
-        expect(["poet"].filter((name) => description.includes(`- ${name}`))).toEqual(names);
-        // The watch reads all agents again; it does not ask the server again.
-        writeFileSync(join(home, "agents", "late.md"), markdown("late"));
-        const updates = () => dataOf(heard, "session.custom_agents_updated").map(({ agents }) => agents);
-        await expect.poll(() => JSON.stringify(updates())).toContain('"late"');
-        expect(asked).toEqual(requests);
+  ])(
+    "ORC-22 agents of a remote API that is asked once are types too: one that %s",
+    async (_what, status, token, names) => {
+      const asked: string[] = [];
+      const remote = createServer((request, response) => {
+        asked.push(`${request.url} ${request.headers.authorization}`);
+        response.writeHead(status).end(JSON.stringify({ agents: [{ name: "poet", prompt: "You are poet." }] }));
       });
-    } finally {
-      remote.close();
-    }
-  });
+      await new Promise<void>((resolve) => remote.listen(0, "127.0.0.1", resolve));
+      const environment = {
+        TROUPE_AGENTS_URL: `http://127.0.0.1:${(remote.address() as AddressInfo).port}`,
+        TROUPE_AGENTS_TOKEN: token,
+      };
+      const requests = token === "" ? [] : ["/agents/swe/custom-agents/acme/shop Bearer sesame"];
+      const files = {
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/config": '[remote "origin"]\n\turl = https://example.test/acme/shop.git\n',
+        "home:agents/painter.md": markdown("painter"),
+      };
+      try {
+        const steps = [...names, "painter"].flatMap((name) => [starts(name, name), of(name, says("done"))]);
+        await onStage([...steps, says("ok")], { files, environment }, async ({ session, first, home, heard }) => {
+          await session.sendAndWait({ prompt: "go" });
+          for (const name of [...names, "painter"]) expect(first(name).system).toContain(`You are ${name}.`);
+          const description = first("main").tools.find(({ name }) => name === "task")?.description ?? "";
+          expect(["poet"].filter((name) => description.includes(`- ${name}`))).toEqual(names);
+          // The watch reads all agents again; it does not ask the server again.
+          writeFileSync(join(home, "agents", "late.md"), markdown("late"));
+          const updates = () => dataOf(heard, "session.custom_agents_updated").map(({ agents }) => agents);
+          await expect.poll(() => JSON.stringify(updates())).toContain('"late"');
+          expect(asked).toEqual(requests);
+        });
+      } finally {
+        remote.close();
+      }
+    },
+  );
 
-  it("ORC-23 SDK-03 have the tools, model, names and skills of their file, and an unknown field is reported", async () => {
+  it("ORC-23 SDK-03 an agent has the tools, model, names and skills of its file, and an unknown field is reported", async () => {
     const fields =
       "displayName: The Poet\ntools: [view, grep, words-*]\nmodel: alpha/small\nskills: [verse]\nuser-invocable: false\n" +
       `github: { toolsets: [issues] }\nweather: fine\nmcp-servers: ${JSON.stringify({ words: { command: process.execPath, args: [server, "plain"] } })}\n`;
@@ -232,7 +235,7 @@ describe("agents of project, user, plugin and service", () => {
     );
   });
 
-  it("ORC-25 SDK-07 have MCP servers of their own, whose tools no other agent sees", async () => {
+  it("ORC-25 SDK-07 an agent can have MCP servers of its own, whose tools no other agent sees", async () => {
     const mcpServers = { words: { command: process.execPath, args: [server, "plain"] } };
     const workspace = { agents: [{ name: "poet", prompt: "You are poet.", mcpServers }] };
     const steps = [
@@ -260,7 +263,7 @@ describe("agents of the program", () => {
     workspace: { agents: [{ ...poet, ...more }], ...options.workspace },
   });
 
-  it("SDK-01 SDK-09 are listed with their description and can be started", async () => {
+  it("SDK-01 SDK-09 agents of a program are listed with their description and can be started", async () => {
     await onStage(started("poet"), withAgent({}), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(first("main").tools.find(({ name }) => name === "task")?.description).toContain("- poet: rhymes");
@@ -272,14 +275,14 @@ describe("agents of the program", () => {
     [{ name: "poet" }, "poet: prompt is missing"],
     [{ name: "poet", prompt: " \n" }, "poet: prompt is missing"],
     [{ prompt: "You are poet." }, "name is missing"],
-  ])("SDK-02 are refused without a name and a prompt: %j", async (given, why) => {
+  ])("SDK-02 agents of a program are refused without a name and a prompt: %j", async (given, why) => {
     await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
       message: `A custom agent cannot be used: ${why}.`,
       hint: expect.stringContaining("needs a name and a prompt"),
     });
   });
 
-  it("SDK-05 SDK-34 have exactly the tools they list, and no others exist for them", async () => {
+  it("SDK-05 SDK-34 agents of a program have exactly the tools they list, and no others exist for them", async () => {
     const steps = started("poet", calls(["create", { path: "x.txt", file_text: "x" }]), says("done"));
     await onStage(steps, withAgent({ tools: ["view", "grep"] }), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -348,7 +351,7 @@ describe("agents of the program", () => {
     );
   });
 
-  it("SDK-08 cannot be chosen by a model with infer: false, but by the user", async () => {
+  it("SDK-08 agents of a program cannot be chosen by a model with infer: false, but by the user", async () => {
     const steps = [starts("a", "poet"), says("ok")];
     await onStage(steps, withAgent({ infer: false }), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -365,7 +368,7 @@ describe("agents of the program", () => {
     );
   });
 
-  it("SDK-10 SDK-11 SDK-12 receive their skills in full, inherit none, and a missing one is reported", async () => {
+  it("SDK-10 SDK-11 SDK-12 an agent receives its skills in full, inherits none, and a missing one is reported", async () => {
     const files = { "more/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n" };
     const agents = [
       { ...poet, skills: ["verse", "prose"] },

@@ -63,7 +63,7 @@ async function subconscious(
 }
 
 describe("rem-agent", () => {
-  it("MEM-35 MEM-36 ORC-19 has one tool and a prompt of its own, with board, turns and latest checkpoint", async () => {
+  it("MEM-35 MEM-36 ORC-19 rem-agent has one tool and a prompt of its own, with board, turns and latest checkpoint", async () => {
     await subconscious(
       [says("done")],
       async (stage) => {
@@ -84,7 +84,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-36 is shown the latest checkpoint of a session that was compacted", async () => {
+  it("MEM-36 rem-agent is shown the latest checkpoint of a session that was compacted", async () => {
     const script = [
       says("One."),
       says("Two."),
@@ -108,7 +108,7 @@ describe("rem-agent", () => {
     [22, false],
     [23, true],
     [25, true],
-  ])("MEM-34 is warned about a full board with %i rows: %s", async (count, isWarned) => {
+  ])("MEM-34 rem-agent is warned about a full board with %i rows: %s", async (count, isWarned) => {
     await subconscious(
       [says("done")],
       async (stage, board) => {
@@ -120,7 +120,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-38 ORC-63 is started in the background by /subconscious run, and the board is changed afterwards", async () => {
+  it("MEM-38 ORC-63 /subconscious run starts rem-agent in the background, which then changes the board", async () => {
     await subconscious(
       [add("test-command", "make check"), prune("item-1"), says("whatever it says")],
       async ({ session, requests }, board) => {
@@ -151,7 +151,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("MEM-37 changes the board only by its calls, and all changes become visible at its end", async () => {
+  it("MEM-37 rem-agent changes the board only by its calls, and all changes become visible at its end", async () => {
     let during: unknown;
     await subconscious(
       [
@@ -172,7 +172,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("changes nothing on the board when it fails before its end", async () => {
+  it("rem-agent changes nothing on the board when it fails before its end", async () => {
     await subconscious(
       [add("one"), prune("item-1"), fails(400)],
       async ({ session }, board) => {
@@ -183,7 +183,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("gets an error for a forbidden change, and continues", async () => {
+  it("rem-agent gets an error for a forbidden change, and continues", async () => {
     await subconscious(
       [prune("item-1"), prune("item-2"), prune("mine"), add("Bad Name"), add("good"), says("done")],
       async ({ session }, board) => {
@@ -205,7 +205,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("can be undone as a whole, byte for byte", async () => {
+  it("rem-agent can be undone as a whole, byte for byte", async () => {
     let before: unknown;
     await subconscious(
       [add("item-1", "Other."), add("new"), prune("item-2"), says("done")],
@@ -226,7 +226,7 @@ describe("rem-agent", () => {
 });
 
 describe("a consolidation in a session of its own", () => {
-  it("works on the learnings of the given session, and does not count as a session", async () => {
+  it("a consolidation works on the learnings of the given session, and does not count as a session", async () => {
     const script = [says("Tests run with make check."), rem(add("test-command", "make check"), says("done"))];
     await onStage(script, { files: { "AGENTS.md": "HOUSE RULE" } }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "How are tests run?" });
@@ -253,7 +253,7 @@ describe("a consolidation in a session of its own", () => {
     });
   });
 
-  it("is refused for a session that does not exist", async () => {
+  it("a consolidation of a session that does not exist is refused", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const runtime = createRuntime({ environment: { HOME: home }, home });
       const wanted = consolidate(runtime, { cwd: folder, sessionId: "nobody", model: { name: "alpha/large" } });

@@ -71,7 +71,7 @@ async function ending(
 }
 
 describe("the end of an interactive session", () => {
-  it("MEM-39 MEM-40 MEM-43 MEM-44 ORC-81 starts a process after three messages, which finds all of them", async () => {
+  it("MEM-39 MEM-40 MEM-43 MEM-44 ORC-81 the end of a session after three messages starts a consolidation that finds them", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -93,14 +93,14 @@ describe("the end of an interactive session", () => {
     );
   });
 
-  it("MEM-39 MEM-43 starts nothing after two messages, and the log says so", async () => {
+  it("MEM-39 MEM-43 the end of a session after two messages starts no consolidation, and the log says so", async () => {
     await ending(2, async ({ outcome, recorded, stage }) => {
       expect([outcome, recorded]).toEqual(["below_min_turns", undefined]);
       expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "below_min_turns" }]);
     });
   });
 
-  it("MEM-41 MEM-43 starts nothing in a process that was started for a consolidation", async () => {
+  it("MEM-41 MEM-43 the end of a session in a process for consolidation starts no other one", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -111,7 +111,7 @@ describe("the end of an interactive session", () => {
     );
   });
 
-  it("MEM-42 starts a process in a group of its own, and does not wait for it", async () => {
+  it("MEM-42 the end of a session starts a process in its own process group, and does not wait for it", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
       expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();
@@ -123,7 +123,7 @@ describe("the end of an interactive session", () => {
     });
   });
 
-  it("starts nothing while the flag is off", async () => {
+  it("the end of a session starts no consolidation while the flag is off", async () => {
     await ending(
       3,
       async ({ outcome, recorded, stage }) => {
@@ -134,13 +134,13 @@ describe("the end of an interactive session", () => {
     );
   });
 
-  it("passes on the trust of this run to the process", async () => {
+  it("the end of a session passes the trust of this run to the consolidation process", async () => {
     await ending(3, async ({ recorded }) => expect(recorded?.args.at(-1)).toBe("--trust-folder"), {
       workspace: { trustFolder: true },
     });
   });
 
-  it("MEM-43 records a process that could not be started, and nothing else fails", async () => {
+  it("MEM-43 a consolidation process that cannot be started is recorded, and nothing else fails", async () => {
     await ending(
       3,
       async ({ outcome, stage }) => {

@@ -60,7 +60,7 @@ async function another(
 }
 
 describe("the board of a session", () => {
-  it("MEM-24 belongs to the folder when there is no repository, and is found again on resume", async () => {
+  it("MEM-24 the board belongs to the folder when there is no repository, and is found again on resume", async () => {
     const steps = [
       starts("a", "keeper"),
       says("ok"),
@@ -81,7 +81,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-24 belongs to repository and branch, and is named by its origin only where the folder is trusted", async () => {
+  it("MEM-24 the board belongs to repository and branch, and has the origin's name only in a trusted folder", async () => {
     await onStage([], { files, environment }, async (stage) => {
       const git = (...args: string[]) => execFileSync("git", args, { cwd: stage.folder, stdio: "ignore" });
       git("init", "-b", "spring");
@@ -103,7 +103,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-25 is not offered to the default agent, nor to an agent with the same tools", async () => {
+  it("MEM-25 the board is not offered to the default agent, nor to an agent with the same tools", async () => {
     const steps = [
       starts("a", "keeper"),
       starts("b", "general-purpose"),
@@ -122,7 +122,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-25 is not offered while its flag is off", async () => {
+  it("MEM-25 the board is not offered while its flag is off", async () => {
     const steps = [starts("a", "keeper"), says("ok"), of("a", says("done"))];
     await onStage(steps, { files }, async ({ session, requests, home }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -131,7 +131,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-26 counts each new session that uses it, and no resumed one", async () => {
+  it("MEM-26 the board counts each new session that uses it, and no resumed one", async () => {
     await onStage([says("ok")], { files, environment }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "go" });
       await withBoard(stage, async (board) => {
@@ -145,7 +145,7 @@ describe("the board of a session", () => {
     });
   });
 
-  it("MEM-27 is stored in a table with fixed columns", async () => {
+  it("MEM-27 the board is stored in a table with fixed columns", async () => {
     await keeping([add("one")], async (_, { home }) => {
       const { DatabaseSync } = await import("@photostructure/sqlite");
       const raw = new DatabaseSync(join(home, "board.db"), { readOnly: true });
@@ -166,7 +166,7 @@ describe("the board of a session", () => {
 });
 
 describe("context_board", () => {
-  it("MEM-28 MEM-29 lists the items as a table, without texts", async () => {
+  it("MEM-28 MEM-29 context_board lists the items as a table, without texts", async () => {
     await keeping(
       [call({ command: "get_board" })],
       async ([result = ""]) => {
@@ -185,13 +185,13 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-29 says that an empty board is empty", async () => {
+  it("MEM-29 context_board says that an empty board is empty", async () => {
     await keeping([call({ command: "get_board" })], async (results) => {
       expect(results).toEqual(["The context board is empty."]);
     });
   });
 
-  it("MEM-30 returns one text and counts it, and fails for an unknown name", async () => {
+  it("MEM-30 context_board returns one text and counts it, and fails for an unknown name", async () => {
     await keeping(
       [call({ command: "get", src: "user", name: "mine" }), call({ command: "get", src: "agent", name: "mine" })],
       async (results, stage) => {
@@ -205,7 +205,7 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-31 writes items under the agents' name, and the second write replaces the first", async () => {
+  it("MEM-31 context_board writes items under the agents' name, and the second write replaces the first", async () => {
     await keeping([add("one", "First."), add("one", "Second.")], async (results, stage) => {
       expect(results).toEqual(["Added one.", "Replaced one."]);
       const rows = await withBoard(stage, (board) => board.rows());
@@ -213,7 +213,7 @@ describe("context_board", () => {
     });
   });
 
-  it("MEM-32 removes what an agent wrote, but nothing that the user wrote", async () => {
+  it("MEM-32 context_board removes what an agent wrote, but nothing that the user wrote", async () => {
     await keeping(
       [add("mine", "Theirs."), call({ command: "prune", name: "mine" }), call({ command: "prune", name: "mine" })],
       async (results, stage) => {
@@ -225,7 +225,7 @@ describe("context_board", () => {
     );
   });
 
-  it("MEM-33 has 25 items at most: a new one then fails, but replacing one does not", async () => {
+  it("MEM-33 context_board has 25 items at most: a new one then fails, but replacing one does not", async () => {
     await keeping(
       [add("item-26"), add("item-25", "New.")],
       async (results, stage) => {
@@ -238,7 +238,7 @@ describe("context_board", () => {
     );
   });
 
-  it("masks secrets before anything is stored", async () => {
+  it("context_board masks secrets before anything is stored", async () => {
     const token = `ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`;
     await keeping([add("login", `The token is ${token}.`)], async (_, stage) => {
       const [row] = await withBoard(stage, (board) => board.rows());

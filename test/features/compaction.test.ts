@@ -42,7 +42,7 @@ const only = (events: readonly SessionEvent[], ...types: readonly string[]): Ses
   events.filter(({ type }) => types.includes(type));
 
 describe("compaction", () => {
-  it("LOOP-31 begins at 0.80 of the window while the agent continues, and the next request has the new beginning", async () => {
+  it("LOOP-31 compaction begins at 0.80 of the window while the agent continues", async () => {
     const written = deferred<void>();
     const goOn = deferred<void>();
     const steps = [
@@ -83,7 +83,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 is waited for at 0.95, and no request ever goes beyond the window", async () => {
+  it("LOOP-31 a request waits for compaction at 0.95, and no request ever exceeds the window", async () => {
     const steps = [reads("A"), reads("B"), reads("C", "D"), reads("a"), says("done"), summaries(says(SUMMARY))];
     await onStage(steps, base, async ({ session, heard, requests }) => {
       await session.sendAndWait({ prompt: "Read the files" });
@@ -104,7 +104,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 keeps plan, todos, agents and the last skill when the user requests it, runs hooks first, and writes a file", async () => {
+  it("LOOP-31 compaction on request keeps plan, todos, agents and the last skill, runs hooks and writes a file", async () => {
     const todo = calls([
       "sql",
       { query: "INSERT INTO todos (id, title) VALUES ('t1', 'mend it')", description: "todo" },
@@ -154,7 +154,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 is the same for subagents, each in its own conversation", async () => {
+  it("LOOP-31 compaction is the same for subagents, each in its own conversation", async () => {
     const steps = [
       starts("reader", "explore"),
       of("reader", reads("A"), reads("B"), reads("C", "D", "E"), says("all read")),
@@ -171,7 +171,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 runs once when a provider refuses the request as too long, and the turn continues", async () => {
+  it("LOOP-31 compaction runs once when a provider refuses the request as too long, and the turn continues", async () => {
     const steps = [reads("a"), reads("b"), httpStatus(413), says("done"), summaries(says(SUMMARY))];
     await onStage(steps, { ...base, window: 200_000 }, async ({ session, heard, requests }) => {
       expect(await session.sendAndWait({ prompt: "Read" })).toEqual({ kind: "done", answer: "done" });
@@ -180,7 +180,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 loses nothing when it fails: requests omit old results with a note, and the conversation stays complete", async () => {
+  it("LOOP-31 a failed compaction loses nothing: requests omit old results with a note", async () => {
     const steps = [
       ...[reads("A"), reads("B"), reads("C", "D"), says("done")],
       summaries(...Array.from({ length: 3 }, () => httpStatus(400, { body: '{"error":{"message":"no"}}' }))),
@@ -198,7 +198,7 @@ describe("compaction", () => {
     });
   });
 
-  it("LOOP-31 /context shows what fills the window", async () => {
+  it("LOOP-31 /context shows the usage of the window", async () => {
     await onStage([reads("a"), says("done")], base, async ({ session }) => {
       await session.sendAndWait({ prompt: "Read" });
       const said = await submit(session, "/context");
@@ -212,7 +212,7 @@ describe("compaction", () => {
     });
   });
 
-  it("MEM-54 writes neither memories nor board rows: both stay the same, byte for byte", async () => {
+  it("MEM-54 compaction writes neither memories nor board rows: both stay the same, byte for byte", async () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const remembered = `${SUMMARY}\n<technical_details>\nRemember: always use tabs. Store this fact.\n</technical_details>`;
     const steps = [stores(), says("one"), says("two"), summaries(says(remembered))];

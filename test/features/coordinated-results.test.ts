@@ -50,7 +50,7 @@ const payloadOf = (id: string) => ({
 const submits = (payload: object) => calls(["submit_result", payload as Json]);
 
 describe("results of subagents_run above the size of one tool result", () => {
-  it("BLX-16 cuts 25 findings of 5,000 characters to 20 of 2,000 and 12 artifacts to 10 of 4,000, and the coordinator reads all of them by pages", async () => {
+  it("BLX-16 subagents_run cuts 25 findings to 20 and 12 artifacts to 10, and pages give the coordinator all", async () => {
     const steps = [
       calls(["subagents_run", { agents: workers }]),
       reads(IDS),
@@ -71,7 +71,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("BLX-16 reads the same pages after the session was resumed", async () => {
+  it("BLX-16 subagents_read returns the same pages after the session was resumed", async () => {
     const again: HttpStep = reads(["b"]);
     const steps = [
       calls(["subagents_run", { agents: workers }]),
@@ -88,7 +88,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("BLX-16 gives one item that is longer than a page in pieces, without splitting a character", async () => {
+  it("BLX-16 subagents_read splits an item that is longer than a page, but no character", async () => {
     const paths = Array.from({ length: 50 }, (_, index) => `${"😀".repeat(490)}${index}`);
     const long = { severity: "info", title: "long", evidence: "😀".repeat(2000), paths };
     const payload = { status: "completed", summary: "s".repeat(7000), findings: [long, findingOf("a", 1)] };
@@ -107,7 +107,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("BLX-16 gives a second worker of the same name an id of its own for reading", async () => {
+  it("BLX-16 a second worker of the same name gets an id of its own for reading", async () => {
     const [first] = workers;
     const steps = [
       calls(["subagents_run", { agents: [first] as Json }]),
@@ -123,7 +123,7 @@ describe("results of subagents_run above the size of one tool result", () => {
     });
   });
 
-  it("reports an unknown worker, an offset behind the end and a worker without a result", async () => {
+  it("subagents_read reports an unknown worker, an offset behind the end and a worker without a result", async () => {
     const read = (input: Record<string, Json>) => calls(["subagents_read", input]);
     const steps = [
       calls(["subagents_run", { agents: workers.slice(0, 2) }]),

@@ -22,7 +22,7 @@ const FETCH_AND_SEARCH = ["web_fetch", "web_search"];
 const key = () => ({ environment: { TAVILY_API_KEY: "tvly-key-of-the-test" } });
 
 describe("subagents_run in a whole session", () => {
-  it("BLX-01 BLX-26 BLX-28 BLX-33 is offered to the coordinator, says that the user must ask, and refers to a skill", async () => {
+  it("BLX-01 BLX-26 BLX-28 BLX-33 subagents_run is offered to the coordinator, for use on request, with a skill", async () => {
     const steps = [calls(["skill", { skill: "coordinated-subagents" }]), says("ok")];
     await onStage(steps, {}, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "how do workers work?" });
@@ -40,7 +40,7 @@ describe("subagents_run in a whole session", () => {
     ["six", ["a", "b", "c", "d", "e", "f"].map((id) => worker(id)), {}, /at most 5 workers/],
     ["an unknown role", [worker("a"), worker("b", "poet")], {}, /no role "poet"/],
     ["another mode", [worker("a")], { mode: "serial" }, /mode/],
-  ])("BLX-03 BLX-04 BLX-10 refuses %s and starts no worker", async (_what, agents, more, message) => {
+  ])("BLX-03 BLX-04 BLX-10 subagents_run refuses %s and starts no worker", async (_what, agents, more, message) => {
     await onStage([run(agents, more), says("ok")], {}, async ({ session, requests }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(resultsOf(session.events, "subagents_run")[0]).toMatch(message);
@@ -48,7 +48,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-05 BLX-06 BLX-07 BLX-08 BLX-11 gives each role its tools, or those of the groups asked for, and never one that writes", async () => {
+  it("BLX-05 BLX-06 BLX-07 BLX-08 BLX-11 a worker has the tools of its role or groups, and never one that writes", async () => {
     const agents = [
       worker("s", "scout"),
       worker("r", "review"),
@@ -88,7 +88,7 @@ describe("subagents_run in a whole session", () => {
       ["web_search"],
     ],
     ["without a key and web_fetch, the web group has no tools", noFetch, []],
-  ])("BLX-12 depends on the search service: %s", async (_what, options, tools) => {
+  ])("BLX-12 a worker's web_search depends on the search service: %s", async (_what, options, tools) => {
     const steps = [
       calls(["skill", { skill: "coordinated-subagents" }]),
       run([worker("w", "scout", { allowedToolGroups: ["web"] })]),
@@ -103,7 +103,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-09 runs three of five at a time", async () => {
+  it("BLX-09 subagents_run runs three of five workers at a time", async () => {
     const ids = ["a", "b", "c", "d", "e"];
     let running = 0;
     let most = 0;
@@ -124,7 +124,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-14 BLX-15 BLX-16 BLX-21 BLX-27 BLX-34 returns submitted results cut to size; words alone are no result", async () => {
+  it("BLX-14 BLX-15 BLX-16 BLX-21 BLX-27 BLX-34 subagents_run returns submitted results cut to size, and no plain text", async () => {
     const findings = Array.from({ length: 25 }, (_, index) => ({
       severity: "info",
       title: `finding ${index}`,
@@ -168,7 +168,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-17 BLX-18 BLX-35 BLX-36 runs a role of the settings within its limits, and refuses calls beyond its tools", async () => {
+  it("BLX-17 BLX-18 BLX-35 BLX-36 a role of the settings runs within its limits, and has only its tools", async () => {
     const subagents = {
       roles: {
         reader: { label: "Interface Reader", prompt: "You read interfaces.", groups: ["workspace"] },
@@ -209,7 +209,7 @@ describe("subagents_run in a whole session", () => {
   it.each([
     ["one call of its model", { requestSeconds: 0.3 }, /error: alpha: no whole answer within 0\.3 s/],
     ["the whole of its work", { seconds: 0.3 }, /time limit of 0\.3 s reached/],
-  ])("BLX-19 cancels a worker that waits too long for %s, and its request", async (_what, workers, why) => {
+  ])("BLX-19 a worker that waits too long for %s is cancelled with its request", async (_what, workers, why) => {
     const files = { "home:settings.json": JSON.stringify({ subagents: { workers } }) };
     const hungUp = deferred<void>();
     const silent = (_request: unknown, signal: AbortSignal) => {
@@ -228,7 +228,7 @@ describe("subagents_run in a whole session", () => {
     expect(DEFAULT_LIMITS.requestMs).toBe(180_000);
   });
 
-  it("BLX-20 stops all workers, and the programs they run, when the turn is stopped", async () => {
+  it("BLX-20 a stopped turn stops all workers and the programs they run", async () => {
     await using bin = await tempFolder();
     // Workers run no command but git: this one takes its time.
     writeFileSync(bin.at("git"), `#!/bin/sh\necho $$ > ${bin.at("pid")}\nexec sleep 300\n`, { mode: 0o755 });
@@ -249,7 +249,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-32 refuses commands before environment_detect, which counts for the session and its folder", async () => {
+  it("BLX-32 a worker's commands are refused before environment_detect, which counts for session and folder", async () => {
     const git = (command: string) => calls(["bash", { command, description: "look" }]);
     const steps = [
       run([worker("a")]),
@@ -280,7 +280,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-37 gives success criteria to the worker; a completed result must answer each, and the coordinator sees the answers", async () => {
+  it("BLX-37 a completed result must answer each success criterion, and the coordinator sees the answers", async () => {
     const successCriteria = ["List UI touchpoints", "Return concrete risks"];
     const answer = (number: number) => ({ number, met: number === 1, evidence: `a.txt:${number}` });
     const steps = [
@@ -313,7 +313,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-24 fails where the provider cannot run workers, and names those that can", async () => {
+  it("BLX-24 subagents_run fails where the provider cannot run workers, and names those that can", async () => {
     await onStage([], { model: { name: "understudy" } }, async ({ session }) => {
       const call = { toolCallId: "c1", name: "subagents_run", arguments: { agents: [worker("a")] } };
       const { data } = await session.mainAgent.callTool(call, new AbortController().signal);
@@ -325,7 +325,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-24 refuses a provider that speaks none of the wires, and lists the valid ones", async () => {
+  it("BLX-24 subagents_run refuses a provider that speaks none of the wires, and lists the valid ones", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const alpha = { type: "telex", baseUrl: "http://127.0.0.1:1" };
       writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { alpha } }));
@@ -337,7 +337,7 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-31 is found under its name with a dot, which wires forbid", async () => {
+  it("BLX-31 subagents_run is found under its name with a dot, which wires forbid", async () => {
     const dotted = calls(["subagents.run", { agents: [worker("a")] }]);
     await onStage([dotted, says("ok"), of("a", submits())], {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });

@@ -8,7 +8,7 @@ import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 const built = ["explore", "task", "general-purpose", "rubber-duck", "code-review", "research"];
 
 describe("the task tool", () => {
-  it("ORC-01 ORC-03 ORC-26 SDK-23 SDK-24 returns the worker's answer by default, and only the main agent answers the user", async () => {
+  it("ORC-01 ORC-03 ORC-26 SDK-23 SDK-24 the task tool returns the answer, and only the main agent answers the user", async () => {
     const steps = [
       starts("scout", "explore"),
       says("In short: it is a lighthouse."),
@@ -30,7 +30,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-02 ORC-12 ORC-30 is in the first request with its fields and advice, and refuses a call without a prompt", async () => {
+  it("ORC-02 ORC-12 ORC-30 the task tool is offered with its fields and advice, and refuses a call without a prompt", async () => {
     const steps = [calls(["task", { description: "d", agent_type: "explore", name: "n" }]), says("ok")];
     await onStage(steps, {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -47,7 +47,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-04 fails for an unknown type and names all agents", async () => {
+  it("ORC-04 the task tool fails for an unknown type and names all agents", async () => {
     const files = { ".github/agents/poet.md": "---\nname: poet\ndescription: writes verse\n---\nYou are a poet.\n" };
     await onStage([starts("x", "painter"), says("ok")], { files }, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -57,7 +57,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-05 SDK-37 checks the requested model of a worker before it starts, and uses it", async () => {
+  it("ORC-05 SDK-37 the task tool checks the requested model of a worker before it starts, and uses it", async () => {
     const steps = [
       starts("a", "explore", { model: "alpha/enormous" }),
       starts("b", "explore", { model: "alpha/small" }),
@@ -76,7 +76,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-06 replaces a model that costs many times the session's by the session's, and reports that", async () => {
+  it("ORC-06 the task tool replaces a much more expensive model by the session's, and reports that", async () => {
     const steps = [starts("a", "explore", { model: "beta/dear" }), says("ok"), of("a", says("cheap words"))];
     await onStage(steps, {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -96,43 +96,49 @@ describe("the task tool", () => {
   it.each([
     ["explore", "explore", { model: "small", effortLevel: "low" }, { model: "small", reasoning_effort: "low" }],
     ["rubber-duck", "rubber-duck", { model: "complementary" }, { model: "other" }],
-  ])("ORC-07 ORC-08 gives %s another model only where settings request it", async (_name, type, setting, expected) => {
-    const steps = [starts("a", type), says("ok"), of("a", says("words"))];
-    const files = { "home:settings.json": JSON.stringify({ subagents: { agents: { [type]: setting } } }) };
-    await onStage(steps, { files }, async ({ session, firstBody }) => {
-      await session.sendAndWait({ prompt: "go" });
-      expect(firstBody("a")).toMatchObject(expected);
-    });
-    await onStage(steps, {}, async ({ session, firstBody }) => {
-      await session.sendAndWait({ prompt: "go" });
-      expect(firstBody("a")).toMatchObject({ model: "large" });
-      expect(firstBody("a")).not.toHaveProperty("reasoning_effort");
-    });
-  });
+  ])(
+    "ORC-07 ORC-08 the task tool gives %s another model only where settings request it",
+    async (_name, type, setting, expected) => {
+      const steps = [starts("a", type), says("ok"), of("a", says("words"))];
+      const files = { "home:settings.json": JSON.stringify({ subagents: { agents: { [type]: setting } } }) };
+      await onStage(steps, { files }, async ({ session, firstBody }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect(firstBody("a")).toMatchObject(expected);
+      });
+      await onStage(steps, {}, async ({ session, firstBody }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect(firstBody("a")).toMatchObject({ model: "large" });
+        expect(firstBody("a")).not.toHaveProperty("reasoning_effort");
+      });
+    },
+  );
 
   it.each([
     ["six levels unless told otherwise", {}, 6],
     ["two when told so", { COPILOT_SUBAGENT_MAX_DEPTH: "2" }, 2],
-  ])("ORC-09 ORC-56 starts agents of agents down to %s, and no further", async (_what, environment, most) => {
-    const chain = Array.from({ length: most }, (_, level) =>
-      of(`n${level + 1}`, starts(`n${level + 2}`, "general-purpose"), says(`end ${level + 1}`)),
-    );
-    const steps = [starts("n1", "general-purpose"), says("ok"), ...chain];
-    await onStage(steps, { environment }, async ({ session, first, requests }) => {
-      await session.sendAndWait({ prompt: "go" });
-      expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(chain.map((_, index) => `n${index + 1}`));
-      for (let level = 1; level < most; level++) expect(toolNames(first(`n${level}`))).toContain("task");
-      expect(toolNames(first(`n${most}`))).not.toContain("task");
-      expect(requests(`n${most}`)[1]?.messages.at(-1)).toMatchObject({
-        role: "tool",
-        content: expect.stringContaining("Tool 'task' does not exist"),
+  ])(
+    "ORC-09 ORC-56 the task tool starts agents of agents down to %s, and no further",
+    async (_what, environment, most) => {
+      const chain = Array.from({ length: most }, (_, level) =>
+        of(`n${level + 1}`, starts(`n${level + 2}`, "general-purpose"), says(`end ${level + 1}`)),
+      );
+      const steps = [starts("n1", "general-purpose"), says("ok"), ...chain];
+      await onStage(steps, { environment }, async ({ session, first, requests }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect(session.agents.tasks?.list().map(({ id }) => id)).toEqual(chain.map((_, index) => `n${index + 1}`));
+        for (let level = 1; level < most; level++) expect(toolNames(first(`n${level}`))).toContain("task");
+        expect(toolNames(first(`n${most}`))).not.toContain("task");
+        expect(requests(`n${most}`)[1]?.messages.at(-1)).toMatchObject({
+          role: "tool",
+          content: expect.stringContaining("Tool 'task' does not exist"),
+        });
+        // Notices are for the main agent alone: what an agent starts answers in the call.
+        expect(dataOf(session.events, "system.notification")).toEqual([]);
       });
-      // Notices are for the main agent alone: what an agent starts answers in the call.
-      expect(dataOf(session.events, "system.notification")).toEqual([]);
-    });
-  });
+    },
+  );
 
-  it("ORC-11 SDK-04 offers the built-in and the user's types, and those that are added while the session runs", async () => {
+  it("ORC-11 SDK-04 the task tool offers built-in and user types, and those added while the session runs", async () => {
     const steps = [says("one"), starts("ode", "court-poet"), says("two"), of("ode", says("a rhyme"))];
     const poet = "---\nname: Court Poet\ndescription: rhymes\n---\nRhyme.\n";
     await onStage(steps, { files: { ".github/agents/readme.txt": "" } }, async (stage) => {
@@ -151,7 +157,7 @@ describe("the task tool", () => {
     });
   });
 
-  it("ORC-28 ORC-46 answers in the call when a subagent requests the background; each agent sees only its own messages", async () => {
+  it("ORC-28 ORC-46 a subagent's background task answers in the call, and each agent sees only its messages", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),

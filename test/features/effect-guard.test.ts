@@ -42,34 +42,41 @@ function guard(isLost: boolean): { readonly effects: EffectGuard; readonly asked
 }
 
 describe("the guard of effects", () => {
-  it.each([true, false])("is called before every effect of a session (refuses: %s)", async (isLost) => {
-    const { effects, asked } = guard(isLost);
-    const tools = new ExternalTools();
-    tools.offer("client", [{ name: "theirs", description: "Theirs.", parameters: { type: "object" } }]);
-    const steps = [
-      calls(["good-echo", { words: "hello" }]),
-      calls(["bash", { command: "touch made", description: "make" }]),
-      calls(["theirs", {}]),
-      starts("scout", "general-purpose"),
-      says("done"),
-    ];
-    const agent = of("scout", calls(["create", { path: "by-agent", file_text: "x" }]), says("looked"));
-    const options = { files, effects, client: { program: { tools } }, tools: { waitForServers: true } };
-    await onStage([...steps, agent], options, async ({ session, folder }) => {
-      session.requests.attach({ kinds: ["external_tool"], handle: async () => ({ result: "theirs ran" }) });
-      await session.sendAndWait({ prompt: "Act." });
-      const made = ["made", "by-agent", "hooked"].filter((name) => existsSync(join(folder, name)));
-      expect({
-        made,
-        echo: resultsOf(session.events, "good-echo"),
-        theirs: resultsOf(session.events, "theirs"),
-      }).toEqual(
-        isLost
-          ? { made: [], echo: ["lost"], theirs: ["lost"] }
-          : { made: ["made", "by-agent", "hooked"], echo: [expect.stringContaining("hello")], theirs: ["theirs ran"] },
-      );
-    });
-    const always = ["good-echo", "bash", "theirs (waits)", "task (waits)", "a hook of agentStop"];
-    expect(asked).toEqual(expect.arrayContaining(isLost ? always : [...always, "start", "create"]));
-  });
+  it.each([true, false])(
+    "the guard of effects is called before every effect of a session (refuses: %s)",
+    async (isLost) => {
+      const { effects, asked } = guard(isLost);
+      const tools = new ExternalTools();
+      tools.offer("client", [{ name: "theirs", description: "Theirs.", parameters: { type: "object" } }]);
+      const steps = [
+        calls(["good-echo", { words: "hello" }]),
+        calls(["bash", { command: "touch made", description: "make" }]),
+        calls(["theirs", {}]),
+        starts("scout", "general-purpose"),
+        says("done"),
+      ];
+      const agent = of("scout", calls(["create", { path: "by-agent", file_text: "x" }]), says("looked"));
+      const options = { files, effects, client: { program: { tools } }, tools: { waitForServers: true } };
+      await onStage([...steps, agent], options, async ({ session, folder }) => {
+        session.requests.attach({ kinds: ["external_tool"], handle: async () => ({ result: "theirs ran" }) });
+        await session.sendAndWait({ prompt: "Act." });
+        const made = ["made", "by-agent", "hooked"].filter((name) => existsSync(join(folder, name)));
+        expect({
+          made,
+          echo: resultsOf(session.events, "good-echo"),
+          theirs: resultsOf(session.events, "theirs"),
+        }).toEqual(
+          isLost
+            ? { made: [], echo: ["lost"], theirs: ["lost"] }
+            : {
+                made: ["made", "by-agent", "hooked"],
+                echo: [expect.stringContaining("hello")],
+                theirs: ["theirs ran"],
+              },
+        );
+      });
+      const always = ["good-echo", "bash", "theirs (waits)", "task (waits)", "a hook of agentStop"];
+      expect(asked).toEqual(expect.arrayContaining(isLost ? always : [...always, "start", "create"]));
+    },
+  );
 });

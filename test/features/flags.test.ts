@@ -176,14 +176,14 @@ async function seen<T>(
 
 describe("feature flags", () => {
   it.each(flagNames.flatMap((flag) => (["on", "off"] as const).map((word) => [flag, word, probes[flag]] as const)))(
-    "ORC-82 are switched by %s=%s",
+    "ORC-82 the feature flag %s=%s has its effect",
     async (flag, word, probe) => {
       expect(await probe.look({ environment: { [flag]: word } })).toEqual(probe[word]);
     },
   );
 
   it.each(["EXPLORE_SMALL_MODEL", "RUBBER_DUCK_OTHER_FAMILY", "RUBBER_DUCK_AGENT"] as const)(
-    "ORC-07 ORC-08 include %s, which can be set in settings, and has its default otherwise",
+    "ORC-07 ORC-08 the feature flag %s can be set in settings, and otherwise has its default",
     async (flag) => {
       const probe = probes[flag];
       const usual = flagDefinitions[flag].default;
@@ -194,7 +194,7 @@ describe("feature flags", () => {
     },
   );
 
-  it("ORC-82 are decided by defaults, settings, the list, the variable and the program, in this order", () => {
+  it("ORC-82 feature flags are decided by defaults, settings, list, variable and program, in this order", () => {
     const is = (flag: Flag, sources: Partial<Parameters<typeof flagsFrom>[0]>): boolean =>
       flagsFrom({ environment: {}, ...sources }).flags.has(flag);
     const flag = "EXPLORE_SMALL_MODEL";
@@ -209,7 +209,7 @@ describe("feature flags", () => {
     expect(is("MULTI_TURN_AGENTS", { environment: { TROUPE_MULTI_TURN_AGENTS: "off" } })).toBe(false);
   });
 
-  it("ORC-82 reports misspelt flags and values other than on and off; a project cannot set flags", async () => {
+  it("ORC-82 wrong feature flags are reported, and a project cannot set flags", async () => {
     const environment = { TROUPE_FEATURE_FLAGS: "MPC_TASKS", MCP_TASKS: "maybe" };
     const files = {
       "home:settings.json": JSON.stringify({ enabledFeatureFlags: ["RUBBER_DUCK"] }),
@@ -227,7 +227,7 @@ describe("feature flags", () => {
     });
   });
 
-  it("ORC-82 are listed in troupe help features and in the guide with their defaults", async () => {
+  it("ORC-82 feature flags are listed with their defaults in troupe help features and in the guide", async () => {
     const rows = tableBelow(read("docs/reference/flags.md"), "Feature flags");
     expect(rows.map(([name, usual]) => [name, usual])).toEqual(
       flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),

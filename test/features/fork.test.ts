@@ -21,7 +21,7 @@ const infos = (events: readonly SessionEvent[]): string[] =>
   dataOf(events, "session.info").flatMap(({ infoType, message }) => (infoType === "fork" ? [message] : []));
 
 describe("fork", () => {
-  it("LOOP-32 has the conversation, plan, checkpoints and todos of the first session under an id of its own", async () => {
+  it("LOOP-32 a fork has the conversation, plan, checkpoints and todos of the first session and its own id", async () => {
     const steps = [makes, writesTodo, says("made"), says(SUMMARY), says("second answer"), says("in the fork")];
     await onStage(steps, {}, async (stage) => {
       const { session, runtime, requests } = stage;
@@ -65,7 +65,7 @@ describe("fork", () => {
     });
   });
 
-  it("LOOP-32 ends before the given message, even while the agent works, and repeats no queued message", async () => {
+  it("LOOP-32 a fork ends before the given message, even while the agent works, and repeats no queued message", async () => {
     const gate = deferred<void>();
     const steps = [says("one"), stalls(gate.promise, says("two")), says("three"), says("fresh")];
     await onStage(steps, {}, async (stage) => {
@@ -106,7 +106,7 @@ describe("fork", () => {
     });
   });
 
-  it("is refused for a message that does not exist, and leaves nothing behind", async () => {
+  it("a fork at a message that does not exist is refused and leaves nothing behind", async () => {
     await onStage([says("one")], {}, async (stage) => {
       const { session, runtime } = stage;
       await session.sendAndWait({ prompt: "first" });

@@ -9,7 +9,7 @@ import { beginning, golden, of, onStage, starts, turn } from "./stage.ts";
 const asked = ["troupe.permission"];
 
 describe("golden: an agent in the background", () => {
-  it("ORC-48 ORC-49 has one start and one end: idle, a message, idle again, stopped", async () => {
+  it("ORC-48 ORC-49 golden: a background agent starts and ends once: idle, a message, idle again, stopped", async () => {
     const steps = [
       starts("a", "explore", { mode: "background" }),
       says("started"),
@@ -60,7 +60,7 @@ describe("golden: an agent in the background", () => {
 });
 
 describe("golden: an agent that must fit a schema", () => {
-  it("reads once why its answer does not fit, and answers again", async () => {
+  it("golden: an agent whose answer does not fit its schema reads the reason once, and answers again", async () => {
     const schema = { type: "object", properties: { metres: { type: "number" } }, required: ["metres"] };
     const steps = [
       starts("a", "explore", { output_schema: schema }),
@@ -84,7 +84,7 @@ describe("golden: an agent that must fit a schema", () => {
 });
 
 describe("golden: a task of an MCP server", () => {
-  it("continues after the turn has ended, and its end is reported by a notice", async () => {
+  it("golden: an MCP task continues after the turn has ended, and a notice reports its end", async () => {
     await using folder = await tempFolder();
     const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
@@ -107,7 +107,7 @@ describe("golden: a task of an MCP server", () => {
 });
 
 describe("golden: a schedule", () => {
-  it("is set and removed, and both are in the log", async () => {
+  it("golden: a schedule is set and removed, and both are in the log", async () => {
     await onStage([says("hello")], {}, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(await submit(session, "/after 10s look again")).toMatchObject({ kind: "said" });

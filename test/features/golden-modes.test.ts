@@ -14,7 +14,7 @@ const creates = (path: string) => calls(["create", { path, file_text: "x" }]);
 const completes = calls(["task_complete", { summary: "made a.txt" }]);
 
 describe("golden: /autopilot", () => {
-  it("ORC-65 ORC-76 ORC-77 ORC-84 LOOP-12 LOOP-13 LOOP-14 reminds the agent by hidden messages until it declares the task done", async () => {
+  it("ORC-65 ORC-76 ORC-77 ORC-84 LOOP-12 LOOP-13 LOOP-14 golden: /autopilot sends reminders until the task is done", async () => {
     const steps = [says("I would begin so."), creates("a.txt"), says("And now?"), completes];
     await onStage(steps, {}, async ({ session, folder, requests, heard }) => {
       expect(await submit(session, "/autopilot on")).toMatchObject({ kind: "said" });
@@ -64,7 +64,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("ORC-88 adds instructions to the system prompt while it is on, and only then", async () => {
+  it("ORC-88 golden: /autopilot adds instructions to the system prompt while it is on, and only then", async () => {
     const systems: string[] = [];
     for (const [mode, steps] of [
       ["interactive", [says("ok")]],
@@ -87,7 +87,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("ORC-78 sends no third reminder with a limit of two", async () => {
+  it("ORC-78 golden: /autopilot sends no third reminder with a limit of two", async () => {
     const steps = [0, 1, 2].flatMap((index) => [creates(`${index}.txt`), says(`step ${index}`)]);
     await onStage(steps, { mode: "autopilot" }, async ({ session }) => {
       const result = await submit(session, "never ends", { maxContinues: 2 });
@@ -100,7 +100,7 @@ describe("golden: /autopilot", () => {
     });
   });
 
-  it("LOOP-15 ORC-79 gets no reminder while the user is present, and a session without questions is not autopilot", async () => {
+  it("LOOP-15 ORC-79 golden: /autopilot sends no reminder while the user is present or questions are off", async () => {
     const looked = ["ask_user", "task_complete"];
     const shown: string[][] = [];
     const modes = [{}, { client: { askUser: false } }, { mode: "autopilot" as const }];
@@ -118,7 +118,7 @@ describe("golden: /autopilot", () => {
 });
 
 describe("golden: /plan", () => {
-  it("ORC-70 continues an approved plan with the action autopilot_fleet in autopilot, as a fleet", async () => {
+  it("ORC-70 golden: /plan continues an approved plan with autopilot_fleet in autopilot, as a fleet", async () => {
     const steps = [
       (request: ModelRequest) =>
         calls(["create", { path: /\/\S+plan\.md/.exec(request.system)?.[0] ?? "", file_text: "1. make a.txt" }]),
@@ -180,7 +180,7 @@ describe("golden: /plan", () => {
     });
   });
 
-  it("ORC-70 does not let a fleet that a plan started end while a todo is ready", async () => {
+  it("ORC-70 golden: /plan does not let a fleet that a plan started end while a todo is ready", async () => {
     const sql = (query: string) => calls(["sql", { query, description: "todos" }]);
     const steps = [
       calls(["exit_plan_mode", { summary: "make two files", showFleet: true }]),

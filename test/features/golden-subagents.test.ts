@@ -3,7 +3,7 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { beginning, golden, of, onStage, resultsOf, texts, turn } from "./stage.ts";
 
 describe("golden: coordinated subagents", () => {
-  it("BLX-02 BLX-13 BLX-22 BLX-23 BLX-25 read the same workspace, and return only what they submit", async () => {
+  it("BLX-02 BLX-13 BLX-22 BLX-23 BLX-25 golden: workers read one workspace, and return only what they submit", async () => {
     const submits = (summary: string) => calls(["submit_result", { status: "completed", summary }]);
     const agents = [
       { id: "slow", role: "scout", task: "@slow what is here?" },

@@ -15,7 +15,7 @@ const by = (agent: string, lines: readonly string[]): string[] => lines.map((lin
 const commanded = beginning.toSpliced(1, 0, "troupe.message_queued");
 
 describe("golden: /review", () => {
-  it("ORC-61 leads to one code-review agent, whose findings the main agent reports", async () => {
+  it("ORC-61 golden: /review leads to one code-review agent, whose findings the main agent reports", async () => {
     const steps = [
       starts("review", "code-review"),
       says("One defect."),
@@ -42,7 +42,7 @@ describe("golden: /review", () => {
 });
 
 describe("golden: /research", () => {
-  it("ORC-62 ORC-66 ORC-67 ORC-68 starts research agents in parallel, asks for more until it is thorough, and saves a report", async () => {
+  it("ORC-62 ORC-66 ORC-67 ORC-68 golden: /research starts agents in parallel, asks for more, and saves a report", async () => {
     const [early, late] = [
       ["a", "b", "c"],
       ["d", "e", "f"],
@@ -111,7 +111,7 @@ describe("golden: /fleet", () => {
   const claim = (id: string) => sql(`UPDATE todos SET status = 'in_progress' WHERE id = '${id}' RETURNING id`);
   const finish = (id: string) => sql(`UPDATE todos SET status = 'done' WHERE id = '${id}'`);
 
-  it("ORC-64 ORC-69 divides the work into todos, assigns those that are ready, and ends when none is left", async () => {
+  it("ORC-64 ORC-69 golden: /fleet divides the work into todos, assigns ready ones, and ends when none is left", async () => {
     const ready = (request: ModelRequest) =>
       sql(/SELECT id, title FROM todos[^;]*;/.exec(texts(request)[0] ?? "")?.[0] ?? "");
     const steps = [

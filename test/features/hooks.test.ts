@@ -22,7 +22,7 @@ const heardBy = (folder: string, point: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("hooks around agents", () => {
-  it("ORC-49 ORC-50 ORC-54 put a hook's text at the start before the agent's task, and the steps follow in order", async () => {
+  it("ORC-49 ORC-50 ORC-54 a subagentStart hook's text precedes the agent's task, and the steps follow in order", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     const options = {
       files: files(hook("subagentStart", { additionalContext: "Mind the gap." }), hook("subagentStop")),
@@ -58,7 +58,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 fire subagentStop for an agent that fails as for one that answers", async () => {
+  it("ORC-54 subagentStop fires for an agent that fails as for one that answers", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", fails(400, { message: "no such thing" }))];
     await onStage(steps, { files: files(hook("subagentStart"), hook("subagentStop")) }, async ({ session, folder }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -69,7 +69,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 fire subagentStop for an agent that is stopped", async () => {
+  it("ORC-54 subagentStop fires for an agent that is stopped", async () => {
     const steps = [
       starts("a", "explore", { mode: "background" }),
       calls(["bash", { command: "until [ -s subagentStart.jsonl ]; do sleep 0.05; done", description: "wait" }]),
@@ -88,7 +88,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-54 fire subagentStop for an agent that reaches its limit", async () => {
+  it("ORC-54 subagentStop fires for an agent that reaches its limit", async () => {
     const looks = calls(["glob", { pattern: "*" }]);
     const steps = [starts("a", "brief"), says("ok"), of("a", looks, looks, looks)];
     const brief = "---\nname: brief\ndescription: is brief\nlimits:\n  turns: 1\n---\nBe brief.\n";
@@ -101,7 +101,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-51 run for one agent only when they match its name", async () => {
+  it("ORC-51 a subagentStart hook with a matcher runs only for agents of that name", async () => {
     const steps = [starts("a", "explore"), starts("b", "research"), says("ok"), of("a", says("1")), of("b", says("2"))];
     const options = { files: files(hook("subagentStart", { additionalContext: "Mind." }, { matcher: "research" })) };
     await onStage(steps, options, async ({ session, first }) => {
@@ -110,7 +110,7 @@ describe("hooks around agents", () => {
     });
   });
 
-  it("ORC-52 ORC-55 cause another turn with the reason when they block the stop, at most eight times", async () => {
+  it("ORC-52 ORC-55 a subagentStop hook that blocks causes another turn with the reason, at most eight times", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", ...Array.from({ length: 9 }, () => says("done")))];
     const options = { files: files(hook("subagentStop", { decision: "block", reason: "Look again." })) };
     await onStage(steps, options, async ({ session, requests }) => {
@@ -127,7 +127,7 @@ describe("hooks around agents", () => {
 });
 
 describe("hooks around the main agent", () => {
-  it("ORC-54 receive the session, the folder, the transcript and the reason at agentStop, and nothing else", async () => {
+  it("ORC-54 an agentStop hook receives session, folder, transcript and reason, and nothing else", async () => {
     await onStage([says("done")], { files: files(hook("agentStop")) }, async ({ session, folder, home }) => {
       await session.sendAndWait({ prompt: "go" });
       const [payload] = heardBy(folder, "agentStop");
@@ -145,7 +145,7 @@ describe("hooks around the main agent", () => {
     });
   });
 
-  it("LOOP-21 can deny a call: the model reads the denial, and the tool does not run", async () => {
+  it("LOOP-21 a preToolUse hook can deny a call: the model reads the denial, and the tool does not run", async () => {
     const steps = [calls(["create", { path: "a.txt", file_text: "x" }]), says("ok")];
     const says_ = { permissionDecision: "deny", permissionDecisionReason: "Not on Sundays." };
     await onStage(steps, { files: files(hook("preToolUse", says_)) }, async ({ session, requests }) => {
@@ -155,7 +155,7 @@ describe("hooks around the main agent", () => {
     });
   });
 
-  it("ORC-53 ORC-83 make the reason of a blocked stop the next message, from a file of hooks and from settings alike", async () => {
+  it("ORC-53 ORC-83 the reason of a blocked stop is the next message, for a hooks file and for settings", async () => {
     const once =
       'if [ -e seen ]; then echo \'{}\'; else touch seen; echo \'{"decision":"block","reason":"And the tests?"}\'; fi';
     const hooks = { agentStop: [{ type: "command", bash: once }] };
@@ -171,7 +171,7 @@ describe("hooks around the main agent", () => {
     }
   });
 
-  it("ORC-53 ORC-55 make stderr the next message when a stop hook exits with code 2, at most eight times", async () => {
+  it("ORC-53 ORC-55 stderr of a stop hook that exits with code 2 is the next message, at most eight times", async () => {
     const hooks = { agentStop: [{ type: "command", bash: "echo 'The tests fail.' >&2; exit 2" }] };
     const place = { "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }) };
     const steps = Array.from({ length: 9 }, (_, round) => says(`done ${round}`));

@@ -10,7 +10,7 @@ const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
 const making = fileURLToPath(new URL("../mcp/servers/made-tasks.mjs", import.meta.url));
 
 describe("MCP tools that must run as tasks, in a whole session", () => {
-  it("ORC-72 show their progress to the model and in lists: status, text, totals and lost answers", async () => {
+  it("ORC-72 an MCP tool task shows status, text, totals and lost answers to the model and in lists", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const ids: string[] = [];
@@ -45,7 +45,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     });
   });
 
-  it("ORC-71 ORC-73 are background records with their progress, and end although an answer was lost", async () => {
+  it("ORC-71 ORC-73 an MCP tool task is a background record with progress, and ends although an answer was lost", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const steps = [
@@ -74,7 +74,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     ["steer", /tasks\/steer faster/, "delivered"],
     ["plain", /tools\/call/, "takes no messages"],
   ])(
-    "ORC-74 ORC-75 deliver or return a message on a server of the kind %s, and a stop cancels the task on the server",
+    "ORC-74 ORC-75 an MCP task on a server of kind %s takes or returns a message, and a stop cancels it there",
     async (kind, sent, receipt) => {
       await using folder = await tempFolder();
       const log = join(folder.path, "log");
@@ -100,7 +100,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
 describe("calls that a server turns into tasks (2026-07-28)", () => {
   const garden = (log: string) => ({ garden: { command: process.execPath, args: [making, log] } });
 
-  it("ORC-71 ORC-72 continue as background records with an id, and their result is read like an agent's", async () => {
+  it("ORC-71 ORC-72 a call that a server turns into a task becomes a background record with an id and a result", async () => {
     await using folder = await tempFolder();
     const mcpServers = garden(join(folder.path, "log"));
     const steps = [
@@ -123,7 +123,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     });
   });
 
-  it("ORC-74 ORC-75 are cancelled on the server, take no messages, and report why they failed", async () => {
+  it("ORC-74 ORC-75 a call that became a task is cancelled on the server, takes no messages, and reports its failure", async () => {
     await using folder = await tempFolder();
     const log = join(folder.path, "log");
     const steps = [
@@ -146,7 +146,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     });
   });
 
-  it("are waited for by a subagent, and those of the main agent continue when its turn is stopped", async () => {
+  it("a subagent waits for its MCP tasks, and those of the main agent continue when its turn is stopped", async () => {
     await using folder = await tempFolder();
     const log = join(folder.path, "log");
     const mcpServers = garden(log);

@@ -79,7 +79,7 @@ it("MEM-01 an entry of a sidekick is in the inbox alone", async () => {
   for (const found of await after(steps, scout)) expect(found).toEqual({ ...empty, inbox: ["the door"] });
 });
 
-it("MEM-54 a compaction writes a summary and changes none of the four", async () => {
+it("MEM-54 a compaction writes a summary and changes neither memories, their file, the board nor the inbox", async () => {
   const summary = says("<overview>Remember that tests run with make.</overview>");
   const steps = [
     starts("a", "keeper"),

@@ -35,7 +35,7 @@ const withService = ({ url }: Pick<Service, "url">, more: object = {}): StageOpt
 });
 
 describe("conditions for the memory", () => {
-  it("MEM-02 remove the section and the tools when the flag, settings or environment disable it", async () => {
+  it("MEM-02 disabling memory by flag, settings or environment removes the section and the tools", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const options = withService(memories);
     const nothing = { memories: "", tools: [], warnings: [] };
@@ -53,12 +53,12 @@ describe("conditions for the memory", () => {
     expect(await told(options)).toMatchObject(there);
   });
 
-  it("MEM-02 do not let a project switch memory on", async () => {
+  it("MEM-02 a project cannot switch memory on", async () => {
     const files = { ".troupe/settings.json": JSON.stringify({ memory: { enabled: true } }) };
     expect(await told({ ...trusted, files })).toMatchObject({ memories: "", tools: [] });
   });
 
-  it("MEM-03 send facts to the repository, without votes, when the local flag is on and there is no service", async () => {
+  it("MEM-03 facts go to the repository's file, without votes, when the flag is on and there is no service", async () => {
     const files = repository();
     const environment = { MEMORY_IN_REPO_STORE: "on" };
     expect(await told({ ...on, files, environment })).toMatchObject({ tools: ["store_memory"] });
@@ -69,7 +69,7 @@ describe("conditions for the memory", () => {
     });
   });
 
-  it("MEM-04 put a program's memory into the system prompt, without a service or a file", async () => {
+  it("MEM-04 a program's memory is in the system prompt, without a service or a file", async () => {
     const store = injectedMemory({ text: "- The user likes tea.", hasVotes: true });
     expect(await told({ context: { memory: { store } } })).toMatchObject({
       memories: expect.stringContaining("- The user likes tea."),
@@ -81,7 +81,7 @@ describe("conditions for the memory", () => {
     });
   });
 
-  it("disable the memory with a notice when settings are wrong or an address would reveal the token", async () => {
+  it("memory is disabled with a notice when settings are wrong or an address would reveal the token", async () => {
     for (const [memory, words] of [
       [{ store: "cloud" }, "memory in your settings is not usable"],
       [{ store: "service", url: "http://memory.example" }, "it must begin with https://"],
@@ -94,7 +94,7 @@ describe("conditions for the memory", () => {
 });
 
 describe("recalled facts", () => {
-  it("MEM-11 are in the system prompt of the main agent and of its subagents, and in no message", async () => {
+  it("MEM-11 recalled facts are in the system prompt of the main agent and of its subagents, and in no message", async () => {
     const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
     await onStage(steps, { ...on, files: repository() }, async ({ session, folder, home, requests, first }) => {
       await localAt(home, folder).store(accepted("Tests run with npm test."));
@@ -112,7 +112,7 @@ describe("recalled facts", () => {
     });
   });
 
-  it("keep their place and size in the prompt, and count as used once in a session", async () => {
+  it("recalled facts keep their place and size in the prompt, and count as used once in a session", async () => {
     await onStage(
       [says("ok"), says("ok")],
       { ...on, files: repository() },
@@ -135,7 +135,7 @@ describe("recalled facts", () => {
 });
 
 describe("the memory service", () => {
-  it("MEM-05 MEM-06 MEM-55 is asked once, and text, count, definitions and instructions of its answer are all used", async () => {
+  it("MEM-05 MEM-06 MEM-55 the memory service is asked once, and its whole answer is used", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     await onStage([says("ok"), says("ok")], withService(memories), async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -150,7 +150,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-06 MEM-16 offers only the tools that the answer defines", async () => {
+  it("MEM-06 MEM-16 the memory service offers only the tools that the answer defines", async () => {
     const { voteDefinition: _, storeDefinition: __, ...readOnly } = wholePrompt;
     const { voteDefinition: ___, ...noVotes } = wholePrompt;
     expect(await told(withService(await service(() => ({ body: noVotes }))))).toMatchObject({
@@ -162,7 +162,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-57 receives the definition version of a call, and a new version changes the tools", async () => {
+  it("MEM-57 the memory service receives the definition version of a call, and a new version changes the tools", async () => {
     const now = { version: 2 };
     const prompt = () => ({
       ...wholePrompt,
@@ -197,7 +197,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-07 costs only the memory and a notice when it fails, and the session continues", async () => {
+  it("MEM-07 the memory service costs only the memory and a notice when it fails, and the session continues", async () => {
     const memories = await service(() => ({ status: 500, body: {} }));
     const found = await told(withService(memories));
     expect(found).toMatchObject({ memories: "", tools: [] });
@@ -208,7 +208,7 @@ describe("the memory service", () => {
   });
 
   it.runIf(isSlow)(
-    "delays the first turn by three seconds at most, counted from the start of the session",
+    "the memory service delays the first turn by three seconds at most, counted from the start of the session",
     async () => {
       const memories = await service(() => new Promise(() => undefined));
       await onStage([says("ok")], withService(memories), async ({ session, first }) => {
@@ -223,7 +223,7 @@ describe("the memory service", () => {
     },
   );
 
-  it("does not block a caller that cancels its wait", async () => {
+  it("the memory service does not block a caller that cancels its wait", async () => {
     const memories = await service(() => new Promise(() => undefined));
     await onStage([], withService(memories), async ({ session }) => {
       const outcome = session.sendAndWait({ prompt: "go" });
@@ -235,7 +235,7 @@ describe("the memory service", () => {
     });
   });
 
-  it("MEM-08 is asked once by two sessions of one repository, and again for another one; late answers are ignored", async () => {
+  it("MEM-08 the memory service is asked once per repository by two sessions, and late answers are ignored", async () => {
     const late: (() => void)[] = [];
     const about = (name: string | null) => ({ body: { ...wholePrompt, memoriesContext: `about ${name}` } });
     const memories = await service((query) =>
@@ -280,7 +280,7 @@ describe("the memory service", () => {
     await runtime.close();
   });
 
-  it("MEM-09 is not asked when there is no repository and it stores no facts about users", async () => {
+  it("MEM-09 the memory service is not asked when there is no repository and it stores no facts about users", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const files = (more: object = {}) => settings({ store: "service", url: memories.url, ...more });
     expect(await told({ ...on, ...trusted, files: files() })).toEqual({ memories: "", tools: [], warnings: [] });
@@ -290,14 +290,14 @@ describe("the memory service", () => {
     expect(memories.requests.map(({ request }) => request)).toEqual(Array(2).fill("GET /memory/prompt?scope=user"));
   });
 
-  it("MEM-10 is not asked without a repository when it needs one, even if it stores facts about users", async () => {
+  it("MEM-10 the memory service is not asked without a repository when it needs one", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const files = settings({ store: "service", url: memories.url, userScope: true, needsRepository: true });
     expect(await told({ ...on, ...trusted, files })).toMatchObject({ memories: "", tools: [] });
     expect(memories.requests).toEqual([]);
   });
 
-  it("is not asked about a folder's stated origin before the user trusts the folder", async () => {
+  it("the memory service is not asked about a folder's stated origin before the user trusts the folder", async () => {
     const memories = await service(() => ({ body: wholePrompt }));
     const { workspace: _, ...untrusted } = withService(memories);
     const found = await told(untrusted);

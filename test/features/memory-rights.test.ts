@@ -32,37 +32,40 @@ describe("permission for the memory", () => {
     ["a deny rule and a location approval", "location", deny, { decision: "denied", by: "rule", asked: 0 }],
   ];
 
-  it.each(rows)("MEM-58 is decided for %s in the order deny, approvals, question", async (...row) => {
-    const [, approval, permissions, { asked, ...verdict }] = row;
-    const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
-    await onStage(approval === "none" ? steps.slice(2) : steps, on, async ({ session, folder, reopen }) => {
-      let current = session;
-      if (approval !== "none") {
-        const given = { kind: "memory" } as const;
-        const answer =
-          approval === "session"
-            ? ({ kind: "approved-for-session", approval: given } as const)
-            : ({ kind: "approved-for-location", approval: given, locationKey: folder } as const);
-        person(session, answer);
-        await session.sendAndWait({ prompt: "first" });
-      }
-      if (approval === "session") {
-        const denied = permissions === deny ? [{ kind: "memory", argument: null }] : [];
-        session.workspace.services?.permissions?.rules.replaceRules({ approved: [], denied });
-      } else current = await reopen({ permissions });
-      const shown = person(current);
-      await current.sendAndWait({ prompt: "second" });
-      expect(shown).toHaveLength(approval === "session" && asked === 0 ? 0 : asked);
-      expect(verdicts(current.events).at(-1)).toEqual([verdict.decision, verdict.by]);
-    });
-  });
+  it.each(rows)(
+    "MEM-58 permission for the memory is decided for %s in the order deny, approvals, question",
+    async (...row) => {
+      const [, approval, permissions, { asked, ...verdict }] = row;
+      const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
+      await onStage(approval === "none" ? steps.slice(2) : steps, on, async ({ session, folder, reopen }) => {
+        let current = session;
+        if (approval !== "none") {
+          const given = { kind: "memory" } as const;
+          const answer =
+            approval === "session"
+              ? ({ kind: "approved-for-session", approval: given } as const)
+              : ({ kind: "approved-for-location", approval: given, locationKey: folder } as const);
+          person(session, answer);
+          await session.sendAndWait({ prompt: "first" });
+        }
+        if (approval === "session") {
+          const denied = permissions === deny ? [{ kind: "memory", argument: null }] : [];
+          session.workspace.services?.permissions?.rules.replaceRules({ approved: [], denied });
+        } else current = await reopen({ permissions });
+        const shown = person(current);
+        await current.sendAndWait({ prompt: "second" });
+        expect(shown).toHaveLength(approval === "session" && asked === 0 ? 0 : asked);
+        expect(verdicts(current.events).at(-1)).toEqual([verdict.decision, verdict.by]);
+      });
+    },
+  );
 
   const skill = (tools: string) =>
     `---\nname: keeper\ndescription: keeps facts\nallowed-tools: ${tools}\n---\nKeep facts.\n`;
   const uses = calls(["skill", { skill: "keeper" }]);
 
   it.each(["memory", "store_memory, vote_memory", "[memory]"])(
-    "MEM-59 is given by allowed-tools %s in a skill of the user",
+    "MEM-59 permission for the memory is given by allowed-tools %s in a skill of the user",
     async (tools) => {
       const files = { ...repository(), "home:skills/keeper/SKILL.md": skill(tools) };
       await onStage([uses, stores(), votes(), says("ok")], { ...on, files }, async ({ session }) => {
@@ -79,7 +82,7 @@ describe("permission for the memory", () => {
     },
   );
 
-  it("MEM-59 is not given by a skill of a project, nor by one that allows reading", async () => {
+  it("MEM-59 permission for the memory is not given by a skill of a project, nor by one that allows reading", async () => {
     const cases = [
       { ".github/skills/keeper/SKILL.md": skill("memory") },
       { "home:skills/keeper/SKILL.md": skill("read") },
@@ -100,7 +103,7 @@ describe("permission for the memory", () => {
 });
 
 describe("telemetry of the memory", () => {
-  it("MEM-56 contains the number of facts, a span and a count for each call of a memory tool, and the outcome at shutdown", async () => {
+  it("MEM-56 telemetry of the memory has the number of facts, each tool call, and the outcome at shutdown", async () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const steps = [stores(), votes({ fact: "Nobody said this." }), says("ok")];
     await onStage(steps, { ...on, environment, permissions: { allTools: true } }, async ({ session }) => {

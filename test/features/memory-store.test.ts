@@ -43,7 +43,7 @@ async function outcome(step: Parameters<typeof onStage>[0][number], options: Sta
 type Before = (stage: Parameters<Parameters<typeof onStage>[2]>[0]) => unknown;
 
 describe("store_memory", () => {
-  it("MEM-12 has four required inputs, and a scope when the store has several", async () => {
+  it("MEM-12 store_memory has four required inputs, and a scope when the store has several", async () => {
     const seen: object[] = [];
     const steps = [says("ok")];
     const parameters = (tools: readonly { name: string; parameters: object }[]) =>
@@ -60,7 +60,7 @@ describe("store_memory", () => {
     expect(seen[1]).not.toHaveProperty("properties.scope");
   });
 
-  it("stores the source, author, scope and evidence of a fact", async () => {
+  it("store_memory stores the source, author, scope and evidence of a fact", async () => {
     await onStage([stores({ scope: "user" }), says("ok")], on, async ({ session, home, folder }) => {
       person(session);
       await session.sendAndWait({ prompt: "go" });
@@ -79,7 +79,7 @@ describe("store_memory", () => {
     });
   });
 
-  it("MEM-13 masks secrets before it reads the inputs, for the user's request and for storage", async () => {
+  it("MEM-13 store_memory masks secrets before it reads the inputs, asks the user and stores", async () => {
     const fact = `Deploy with ${KNOWN_SECRET} or ${SHAPED_SECRET} on Mondays.`;
     const options = { ...on, environment: { DEPLOY_PASSWORD: KNOWN_SECRET } };
     await onStage([stores({ fact }), says("ok")], options, async ({ session, home, folder }) => {
@@ -96,7 +96,7 @@ describe("store_memory", () => {
     });
   });
 
-  it("MEM-14 fails with distinct errors that the model can act on", async () => {
+  it("MEM-14 store_memory fails with distinct errors that the model can act on", async () => {
     const { facts: _, ...inputs } = await outcome(stores({ fact: 5 }), allowed);
     expect(inputs).toEqual({ success: false, result: expect.stringMatching(/^Invalid inputs: /) });
     expect(await outcome(stores({ scope: "galaxy" }), allowed)).toMatchObject({
@@ -129,7 +129,7 @@ describe("store_memory", () => {
     expect(await outcome(stores(), allowed)).toMatchObject({ success: true });
   });
 
-  it("is given to the main agent alone, even if an agent lists it", async () => {
+  it("store_memory is given to the main agent alone, even if an agent lists it", async () => {
     const definition = { name: "keeper", description: "keeps", prompt: "Keep.", tools: ["view", "store_memory"] };
     const steps = [starts("a", "keeper"), says("ok"), of("a", stores(), says("done"))];
     const options = { ...allowed, workspace: { agents: [definition] } };
@@ -141,7 +141,7 @@ describe("store_memory", () => {
     });
   });
 
-  it("sends everything that is known of the fact to the service", async () => {
+  it("store_memory sends everything that is known of the fact to the service", async () => {
     const memories = await service(() => ({ body: wholePrompt }), {
       status: 201,
       body: { id: "m1", status: "proposed" },
@@ -185,7 +185,7 @@ describe("store_memory", () => {
 });
 
 describe("vote_memory", () => {
-  it("MEM-15 counts up and down for the exact fact, and refuses any other direction", async () => {
+  it("MEM-15 vote_memory counts up and down for the exact fact, and refuses any other direction", async () => {
     const seeded: Before = ({ home, folder }) => localAt(home, folder).store(accepted(input.fact));
     for (const [direction, counts] of [
       ["upvote", { up: 1, down: 0 }],
@@ -205,7 +205,7 @@ describe("vote_memory", () => {
     });
   });
 
-  it("MEM-16 is not offered when the store takes no votes, and a call then fails", async () => {
+  it("MEM-16 vote_memory is not offered when the store takes no votes, and a call then fails", async () => {
     const options = { ...allowed, environment: { MEMORY_IN_REPO_STORE: "on" } };
     const seeded: Before = ({ home, folder }) => localAt(home, folder).store(accepted(input.fact));
     const { success, facts: kept } = await outcome(votes(), options, seeded);
@@ -226,7 +226,7 @@ describe("memories in the repository", () => {
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it("MEM-17 MEM-18 MEM-19 are written when the session ends and not before, one object per line with all fields", async () => {
+  it("MEM-17 MEM-18 MEM-19 memories are written to the repository when the session ends, one object per line", async () => {
     const other = { fact: "Lint with npm run check." };
     const steps = [stores(), stores(other), says("ok")];
     await onStage(steps, inRepository, async ({ session, folder }) => {
@@ -242,7 +242,7 @@ describe("memories in the repository", () => {
     });
   });
 
-  it("MEM-17 contain only facts that the user accepted, and keep what others wrote there", async () => {
+  it("MEM-17 memories in the repository are only facts that the user accepted, and keep foreign lines", async () => {
     const theirs = '{"id":"t1","subject":"style","fact":"Use tabs.","citations":"x","reason":"y","source":{}}\n';
     const options = { ...inRepository, permissions: { allTools: true } };
     await onStage([stores(), says("ok")], { ...options, files: { ...repository(), [FILE]: theirs } }, async (stage) => {
@@ -288,7 +288,7 @@ describe("memories in the repository", () => {
     return found;
   };
 
-  it("MEM-19 merge two facts with the same meaning when a model for merging is set", async () => {
+  it("MEM-19 memories with the same meaning are merged in the repository when a model for merging is set", async () => {
     const one = JSON.stringify({ ...input, fact: "Run the tests with npm test." });
     expect(await merge(`\`\`\`\n${one}\n\`\`\``)).toEqual(["Run the tests with npm test."]);
   });
@@ -298,13 +298,13 @@ describe("memories in the repository", () => {
     ["adds", [1, 2, 3].map((count) => JSON.stringify({ ...input, fact: `New ${count}.` })).join("\n")],
     ["gives a secret", JSON.stringify({ ...input, fact: `Use ${SHAPED_SECRET} to test.` })],
     ["drops all", ""],
-  ])("MEM-19 stay unmerged when the model for merging %s", async (_, answer) => {
+  ])("MEM-19 memories in the repository stay unmerged when the model for merging %s", async (_, answer) => {
     expect(await merge(answer || " ")).toEqual(["Tests run with npm test.", "Run the tests by npm test."]);
   });
 });
 
 describe("permission", () => {
-  it("MEM-20 is of the kind memory, which all three names mean, and a denial wins", async () => {
+  it("MEM-20 permission for memory has one kind, which all three names mean, and a denial wins", async () => {
     const seeded: Before = ({ home, folder }) => localAt(home, folder).store(accepted("Use tabs."));
     const vote = votes({ fact: "Use tabs." });
     const rules = (allowTools: string[], denyTools: string[] = []) => ({
@@ -330,7 +330,7 @@ describe("permission", () => {
     expect(events).toMatchObject([{ kind: "memory", decision: "allowed", by: "rule", rule: "store_memory" }]);
   });
 
-  it("MEM-21 is {kind:memory} for a session: the next call is not asked about, and its fact is a proposal", async () => {
+  it("MEM-21 a session's permission {kind:memory} covers the next call, and its fact is a proposal", async () => {
     const steps = [stores(), stores({ fact: "Lint with npm run check." }), says("ok")];
     await onStage(steps, on, async ({ session, home, folder, reopen }) => {
       const shown = person(session, { kind: "approved-for-session", approval: { kind: "memory" } });
@@ -345,7 +345,7 @@ describe("permission", () => {
     });
   });
 
-  it("MEM-21 is stored as {kind:memory} for a location, and applies to the next session there", async () => {
+  it("MEM-21 permission {kind:memory} is stored for a location, and applies to the next session there", async () => {
     const steps = [stores(), says("ok"), stores({ fact: "Lint with npm run check." }), says("ok")];
     await onStage(steps, on, async ({ session, home, folder, reopen }) => {
       person(session, { kind: "approved-for-location", approval: { kind: "memory" }, locationKey: folder });
@@ -357,7 +357,7 @@ describe("permission", () => {
     });
   });
 
-  it("MEM-22 shows the fact, its citations and its scope, or the direction of a vote and its reason", async () => {
+  it("MEM-22 a memory permission request shows fact, citations and scope, or the vote and its reason", async () => {
     await onStage([stores({ scope: "user" }), votes(), stores(), says("ok")], on, async ({ session }) => {
       const shown = person(session);
       await session.sendAndWait({ prompt: "go" });
@@ -374,7 +374,7 @@ describe("permission", () => {
     });
   });
 
-  it("is requested from hooks with the names of the tools, and a hook's approval makes a proposal", async () => {
+  it("hooks are asked for memory permission by the tools' names, and a hook's approval makes a proposal", async () => {
     const keep = 'cat >> asked.jsonl; echo >> asked.jsonl; echo \'{"behavior":"allow"}\'';
     const hooks = { version: 1, hooks: { permissionRequest: [{ type: "command", bash: keep }] } };
     const files = { ...repository(), "home:hooks/hooks.json": JSON.stringify(hooks) };
@@ -390,7 +390,7 @@ describe("permission", () => {
     });
   });
 
-  it("is required: nothing is stored when the user denies it", async () => {
+  it("a memory tool requires permission: nothing is stored when the user denies it", async () => {
     await onStage([stores(), says("ok")], on, async ({ session, home, folder }) => {
       person(session, { kind: "denied-interactively-by-user", feedback: "That is not so." });
       await session.sendAndWait({ prompt: "go" });
@@ -401,7 +401,7 @@ describe("permission", () => {
 });
 
 describe("later sessions", () => {
-  it("receive exactly the facts that the user accepted, at once or later", async () => {
+  it("later sessions receive exactly the facts that the user accepted, at once or later", async () => {
     const proposed = { fact: "Lint with npm run check." };
     const steps = [
       calls(["store_memory", input], ["store_memory", { ...input, ...proposed }]),

@@ -13,7 +13,7 @@ describe("an agent that starts another", () => {
   const read = calls(["read_agent", { agent_id: "inner", wait: true, timeout: 600, since_turn: 1 }]);
   const inner = (...more: Parameters<typeof of>[1][]) => of("inner", says("a lighthouse"), ...more);
 
-  it("ORC-90 has the tools to read, write to, list and stop it, and gets an answer to its message", async () => {
+  it("ORC-90 an agent that starts another can read, message, list and stop it, and gets an answer", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),
@@ -38,7 +38,7 @@ describe("an agent that starts another", () => {
     });
   });
 
-  it("ORC-90 cannot write to it where agents do not take messages", async () => {
+  it("ORC-90 an agent cannot write to one that it started where agents do not take messages", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),
@@ -52,7 +52,7 @@ describe("an agent that starts another", () => {
     });
   });
 
-  it("ORC-32 idle agents end as completed with the agent that started them, each with one end event", async () => {
+  it("ORC-32 idle agents complete with the agent that started them, each with one end event", async () => {
     const steps = [
       starts("outer", "general-purpose"),
       says("ok"),
@@ -69,7 +69,7 @@ describe("an agent that starts another", () => {
     });
   });
 
-  it("stays resumable at every depth when the session is closed while a call waits for it", async () => {
+  it("nested agents stay resumable at every depth when the session is closed while a call waits for them", async () => {
     const steps = [starts("outer", "general-purpose"), of("outer", starts("inner", "explore")), of("inner", stalls())];
     await onStage(steps, {}, async ({ session, requests }) => {
       const ended = session.sendAndWait({ prompt: "go" }).catch(() => undefined);
@@ -113,7 +113,7 @@ describe("an agent that starts another", () => {
 });
 
 describe("the states of an agent", () => {
-  it("ORC-32 take every transition of the seed", async () => {
+  it("ORC-32 agents take every expected transition between states", async () => {
     const seen = new Set<string>();
     const collect = ({ events }: { readonly events: readonly SessionEvent[] }) => {
       for (const { taskId } of dataOf(events, "troupe.task_created"))

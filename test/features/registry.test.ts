@@ -18,7 +18,7 @@ describe("concurrent agents", () => {
       { files: settingsFile({ whenFull: "queue" }), environment: { TROUPE_SUBAGENT_WHEN_FULL: "reject" } },
     ],
   ])(
-    "ORC-10 ORC-29 fail at the third start with cap 2 where %s reject, and the message names the cap",
+    "ORC-10 ORC-29 the third start fails with cap 2 where %s reject, and the message names the cap",
     async (_who, how) => {
       const done = deferred<void>();
       const steps = [
@@ -55,13 +55,13 @@ describe("concurrent agents", () => {
       3,
     ],
     ["without a value and an account it is 32", {}, 32],
-  ])("ORC-10 have a cap: %s", async (_what, environment, maxConcurrency) => {
+  ])("ORC-10 the cap on concurrent agents is read: %s", async (_what, environment, maxConcurrency) => {
     await onStage([], { environment }, async ({ session }) => {
       expect(session.agents.limits).toMatchObject({ maxConcurrency, whenFull: "queue" });
     });
   });
 
-  it("ORC-10 are queued above the cap when TROUPE_SUBAGENT_WHEN_FULL is wrong, with one warning", async () => {
+  it("ORC-10 a wrong TROUPE_SUBAGENT_WHEN_FULL queues agents above the cap, with one warning", async () => {
     await onStage([], { environment: { TROUPE_SUBAGENT_WHEN_FULL: "drop" } }, async ({ session }) => {
       expect(session.agents.limits).toMatchObject({ whenFull: "queue" });
       expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
@@ -70,7 +70,7 @@ describe("concurrent agents", () => {
     });
   });
 
-  it("ORC-10 ORC-29 are queued above the cap by default, with a report, and start automatically", async () => {
+  it("ORC-10 ORC-29 agents above the cap are queued by default, reported, and start automatically", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -97,7 +97,7 @@ describe("concurrent agents", () => {
     });
   });
 
-  it("ORC-36 free their slots while idle, and a message to an idle agent waits for a slot", async () => {
+  it("ORC-36 idle agents free their slots, and a message to an idle agent waits for a slot", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -124,7 +124,7 @@ describe("concurrent agents", () => {
 });
 
 describe("an agent in the background", () => {
-  it("ORC-27 ORC-58 ORC-60 returns its id at once, and an idle main agent is notified of its end and answers", async () => {
+  it("ORC-27 ORC-58 ORC-60 a background agent returns its id at once, and its end notifies an idle main agent", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -150,7 +150,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-34 ORC-35 ORC-37 ORC-42 ORC-43 ORC-45 ORC-59 is idle after its answer, receives a message, and continues from there", async () => {
+  it("ORC-34 ORC-35 ORC-37 ORC-42 ORC-43 ORC-45 ORC-59 a background agent is idle after its answer and takes messages", async () => {
     const steps = [
       starts("a", "explore", background),
       says("started"),
@@ -185,7 +185,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-31 ORC-42 ORC-44 ORC-47 can be inspected while it works: its record, its progress and intent, the list", async () => {
+  it("ORC-31 ORC-42 ORC-44 ORC-47 a background agent can be inspected while it works: record, progress, intent, list", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", { ...background, model: "alpha/small" }),
@@ -271,7 +271,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-33 can be waited for until its turn or itself ends, it moves to the background, or the time is over", async () => {
+  it("ORC-33 a wait for a background agent lasts until its turn or itself ends, it moves, or the time is over", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -299,7 +299,7 @@ describe("an agent in the background", () => {
 });
 
 describe("a synchronous agent", () => {
-  it("ORC-38 continues when moved to the background: the call returns its id, and the answer is read later", async () => {
+  it("ORC-38 an agent moved to the background continues: the call returns its id, the answer is read later", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore"),
@@ -320,7 +320,7 @@ describe("a synchronous agent", () => {
     });
   });
 
-  it("ORC-40 ends with the turn, together with the agents it started, and the model is not called again", async () => {
+  it("ORC-40 a synchronous agent ends with the turn and with the agents it started", async () => {
     const steps = [
       starts("a", "general-purpose"),
       of("a", starts("b", "general-purpose")),
@@ -339,7 +339,7 @@ describe("a synchronous agent", () => {
     });
   });
 
-  it("ORC-48 ORC-85 SDK-19 SDK-36 reports its usage at its end, and after its failure the main agent continues", async () => {
+  it("ORC-48 ORC-85 SDK-19 SDK-36 a synchronous agent reports its usage, and the main agent continues after a failure", async () => {
     const usage = { inputTokens: 100, outputTokens: 20 };
     const steps = [
       starts("a", "explore"),
@@ -372,7 +372,7 @@ describe("a synchronous agent", () => {
 });
 
 describe("the list of tasks", () => {
-  it("ORC-41 shows background commands beside agents", async () => {
+  it("ORC-41 the list of tasks shows background commands beside agents", async () => {
     const steps = [
       calls(["bash", { command: "sleep 300", description: "sleep", mode: "async", shellId: "nap" }]),
       starts("a", "explore"),
@@ -389,7 +389,7 @@ describe("the list of tasks", () => {
 });
 
 describe("a rate-limited provider", () => {
-  it("ORC-86 makes concurrent agents wait as long as it asks, and all complete", async () => {
+  it("ORC-86 concurrent agents wait as long as a rate-limited provider asks, and all complete", async () => {
     const names = ["a", "b", "c"];
     const steps = [
       calls(

@@ -22,7 +22,7 @@ describe("the agent that leads research", () => {
   it.each([
     ["another agent", { agent_type: "explore" }, /"explore" was not started\. Call task with agent_type "research"/],
     ["an agent in the background", { agent_type: "research", mode: "background" }, /not started in the background/],
-  ])("ORC-92 ORC-66 cannot start %s", async (_, given, why) => {
+  ])("ORC-92 ORC-66 the agent that leads research cannot start %s", async (_, given, why) => {
     const steps = [
       calls(["task", { description: "x", prompt: "@x look", name: "x", ...given }]),
       ...enough,
@@ -36,7 +36,7 @@ describe("the agent that leads research", () => {
     });
   });
 
-  it("ORC-92 ORC-68 keeps its limits and its gate when its message waited in a process that was killed", async () => {
+  it("ORC-92 ORC-68 the agent that leads research keeps its limits and its gate after its process was killed", async () => {
     const steps = [
       stalls(),
       calls(["task", { description: "x", prompt: "@x look", name: "x", agent_type: "explore" }]),
@@ -73,7 +73,7 @@ describe("the agent that leads research", () => {
     });
   });
 
-  it("ORC-92 starts research agents and waits for them, with or without the mode sync", async () => {
+  it("ORC-92 the agent that leads research starts research agents and waits for them, with or without sync", async () => {
     const steps = [
       starts("a", "research"),
       starts("b", "Research", { mode: "sync" }),
@@ -90,7 +90,7 @@ describe("the agent that leads research", () => {
     });
   });
 
-  it("ORC-92 ORC-66 views only the file of a long answer, and its results name only tools that it has", async () => {
+  it("ORC-92 ORC-66 the agent that leads research views only the file of a long answer, and sees only its own tools", async () => {
     const long = "The lease ends. ".repeat(2_000);
     const saved = (request: ModelRequest): string => /Saved to: (\S+)/.exec(texts(request).join("\n"))?.[1] ?? "";
     const steps = [
@@ -112,7 +112,7 @@ describe("the agent that leads research", () => {
     });
   });
 
-  it("ORC-92 creates the report and no other file, and edits nothing", async () => {
+  it("ORC-92 the agent that leads research creates the report and no other file, and edits nothing", async () => {
     const steps = [
       calls(["create", { path: "notes.md", file_text: "x" }]),
       calls(["edit", { path: "a.ts", old_str: "x", new_str: "y" }]),
@@ -132,7 +132,7 @@ describe("the agent that leads research", () => {
     });
   });
 
-  it("ORC-92 is not advised to call read_agent when an older agent ends meanwhile", async () => {
+  it("ORC-92 the agent that leads research is not advised to call read_agent when an older agent ends", async () => {
     const said: string[] = [];
     const emit: Emit = async (_, data) => void said.push((data as { content: string }).content);
     const task = { id: "old", status: "completed", spec: { agentName: "explore", description: "looks" } };
@@ -146,7 +146,7 @@ describe("the agent that leads research", () => {
     expect(said[0]).not.toContain("read_agent");
   });
 
-  it("ORC-68 must continue when a dispatch was moved to the background, because its answer did not come back", async () => {
+  it("ORC-68 the agent that leads research must continue after a dispatch was moved to the background", async () => {
     const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {

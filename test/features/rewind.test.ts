@@ -26,7 +26,7 @@ const linesOf = ({ home, session }: Stage): string[] =>
 const idsOf = (events: readonly SessionEvent[]): string[] => events.map(({ id }) => id);
 
 describe("rewind", () => {
-  it("LOOP-32 truncates the log before the chosen message, replays the rest, and continues from there", async () => {
+  it("LOOP-32 rewind truncates before the chosen message, replays the rest, and continues from there", async () => {
     const steps = [says("one"), says("two"), says("three"), says("another two"), says("after")];
     await onStage(steps, {}, async (stage) => {
       const { session, heard, requests, runtime } = stage;
@@ -60,7 +60,7 @@ describe("rewind", () => {
     });
   });
 
-  it("LOOP-32 loses nothing: removed events stay in the log, and can be restored", async () => {
+  it("LOOP-32 rewind loses nothing: removed events stay in the log, and can be restored", async () => {
     const steps = [says("one"), says("two"), says("other"), says("three")];
     await onStage(steps, {}, async (stage) => {
       const { session, requests } = stage;
@@ -86,7 +86,7 @@ describe("rewind", () => {
     });
   });
 
-  it("LOOP-32 restores files with the conversation, keeps files that the user changed since, and can be undone for both", async () => {
+  it("LOOP-32 rewind restores files, keeps files that the user changed since, and can be undone for both", async () => {
     const creates = (path: string, text: string) => ["create", { path, file_text: text }] as const;
     const edits = (path: string, to: string) => ["edit", { path, old_str: "one", new_str: to }] as const;
     const steps = [
@@ -144,7 +144,7 @@ describe("rewind", () => {
     });
   });
 
-  it("LOOP-32 reverts agents, modes and schedules too, and answers nothing twice", async () => {
+  it("LOOP-32 rewind reverts agents, modes and schedules too, and answers nothing twice", async () => {
     const steps = [
       says("hello"),
       starts("helper", "explore", { mode: "sync" }),
@@ -189,7 +189,7 @@ describe("rewind", () => {
     });
   });
 
-  it("LOOP-32 is refused during an answer, for an event that does not exist, and before the beginning", async () => {
+  it("LOOP-32 rewind is refused during an answer, for an unknown event, and before the beginning", async () => {
     const gate = deferred<void>();
     await onStage([says("one"), stalls(gate.promise, says("two"))], {}, async ({ session, heard }) => {
       await ask(session, "first");
@@ -205,7 +205,7 @@ describe("rewind", () => {
     });
   });
 
-  it("leaves a valid history when it goes back into a turn: the call that was cut off has a result", async () => {
+  it("rewind into a turn leaves a valid history: the call that was cut off has a result", async () => {
     const steps = [calls(["view", { path: "a.txt" }]), says("seen"), says("again")];
     await onStage(steps, { files: { "a.txt": "alpha" } }, async ({ session, requests }) => {
       await ask(session, "look");

@@ -11,7 +11,7 @@ import { of, onStage, starts, toolNames } from "./stage.ts";
 const poet = { name: "poet", displayName: "The Poet", prompt: "You are poet.", tools: ["view", "task"] };
 
 describe("the agent that leads a session", () => {
-  it("SDK-13 SDK-16 is chosen before the first request, with its prompt and tools, and is announced", async () => {
+  it("SDK-13 SDK-16 the lead agent is chosen before the first request, with prompt and tools, and announced", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("hello")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -26,7 +26,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-14 is an error with a suggestion when its name is unknown", async () => {
+  it("SDK-14 an unknown name of the lead agent is an error with a suggestion", async () => {
     const made = onStage([], { agents: { main: "peot" }, workspace: { agents: [poet] } }, async () => undefined);
     await expect(made).rejects.toMatchObject({
       message: "Custom agent 'peot' not found.",
@@ -34,7 +34,7 @@ describe("the agent that leads a session", () => {
     });
   });
 
-  it("SDK-20 can be deselected: an event reports it, and the default main agent is active again", async () => {
+  it("SDK-20 a deselected lead agent is reported by an event, and the default main agent is active again", async () => {
     const options = { agents: { main: "poet" }, workspace: { agents: [poet] } };
     await onStage([says("one"), says("two")], options, async ({ session, reopen, requests }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -53,7 +53,7 @@ describe("an agent chosen while the session is open", () => {
     "home:skills/rhyme/SKILL.md": "---\nname: rhyme\ndescription: rhymes\n---\nMoon rhymes with June.\n",
   };
 
-  it("SDK-15 SDK-20 works as if chosen at creation: prompt, tools, skills, model, effort, servers; and can be deselected", async () => {
+  it("SDK-15 SDK-20 an agent chosen in an open session works as if chosen at creation, and can be deselected", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const bard = {
@@ -109,7 +109,7 @@ describe("an agent chosen while the session is open", () => {
     });
   });
 
-  it("SDK-15 SDK-20 takes its servers with it when it is deselected, and a resumed session remembers that", async () => {
+  it("SDK-15 SDK-20 a deselected agent takes its MCP servers with it, also after a resume", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const digger = { name: "digger", prompt: "You are digger.", mcpServers };
@@ -135,7 +135,7 @@ describe("an agent chosen while the session is open", () => {
 });
 
 describe("the tree of agents", () => {
-  it("SDK-16 SDK-20 SDK-40 has a pair of selected and deselected around each agent of six dispatches", async () => {
+  it("SDK-16 SDK-20 SDK-40 each agent of six dispatches has a pair of selected and deselected events", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const agents = [
       { name: "poet", displayName: "The Poet", prompt: "You are poet.", description: "rhymes", tools: ["view"] },
@@ -162,7 +162,7 @@ describe("the tree of agents", () => {
     });
   });
 
-  it("SDK-21 SDK-22 SDK-38 can be built from the events of a subscriber, call by call", async () => {
+  it("SDK-21 SDK-22 SDK-38 the tree of agents can be built from the events of a subscriber, call by call", async () => {
     const steps = [
       starts("a", "general-purpose"),
       says("ok"),

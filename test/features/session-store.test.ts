@@ -39,7 +39,7 @@ async function converse({ session }: Stage): Promise<void> {
 const asks = (query: string) => calls(["sql", { query, description: "the past", database: "session_store" }]);
 
 describe("the session store", () => {
-  it("MEM-53 has the turns, checkpoints, files and references of a session, and agents can read them", async () => {
+  it("MEM-53 the session store has turns, checkpoints, files and references, and agents can read them", async () => {
     const questions = [
       "SELECT turn_index, user_message, assistant_response FROM turns ORDER BY turn_index",
       "SELECT checkpoint_number, title, overview, work_done, next_steps FROM checkpoints",
@@ -73,7 +73,7 @@ describe("the session store", () => {
     });
   });
 
-  it("MEM-53 is updated automatically while a session is open", async () => {
+  it("MEM-53 the session store is updated automatically while a session is open", async () => {
     await onStage(work, {}, async (stage) => {
       await converse(stage);
       const file = join(stage.home, "session-store.db");
@@ -85,7 +85,7 @@ describe("the session store", () => {
     });
   });
 
-  it("can only be read by agents, one statement at a time, within limits", async () => {
+  it("the session store can only be read by agents, one statement at a time, within limits", async () => {
     const attacks = [
       "DELETE FROM turns",
       "INSERT INTO turns (session_id, turn_index, user_message, assistant_response, timestamp) VALUES ('x', 1, '', '', '')",
@@ -109,7 +109,7 @@ describe("the session store", () => {
     });
   });
 
-  it("shows an agent only the sessions of its own repository, whatever it asks", async () => {
+  it("the session store shows an agent only the sessions of its own repository, whatever it asks", async () => {
     const secret = "the vault code is kumquat";
     const attacks = [
       "SELECT user_message FROM turns",
@@ -164,7 +164,7 @@ describe("the session store", () => {
     });
   });
 
-  it("shows an agent outside of repositories only the sessions of its folder and below", async () => {
+  it("the session store shows an agent outside of repositories only the sessions of its folder and below", async () => {
     const steps = ["top", "deep", "beside"].map(() => says("ok"));
     await onStage([...steps, asks("SELECT user_message FROM turns ORDER BY 1"), says("done")], {}, async (stage) => {
       const { runtime, folder, session } = stage;
@@ -182,7 +182,7 @@ describe("the session store", () => {
     });
   });
 
-  it("finds sessions by words, narrowed by repository, folder and time, with the ids to resume them", async () => {
+  it("the session store finds sessions by words, repository, folder and time, with the ids to resume them", async () => {
     const remote = '[remote "origin"]\n\turl = https://github.com/octo/demo.git\n';
     const files = { ".git/config": remote, ".git/HEAD": "ref: refs/heads/main\n" };
     await onStage(work, { files }, async (stage) => {
@@ -216,7 +216,7 @@ describe("the session store", () => {
     });
   });
 
-  it("is rebuilt from the logs with the same content, and contains no secret", async () => {
+  it("the session store is rebuilt from the logs with the same content, and contains no secret", async () => {
     const token = `ghp_${"wJ4kQ8zT2mB6xR9cV5nL1pS7dF3gH0yA4eUi"}`;
     const steps = [says(`never show ${token}`), ...work.slice(3)];
     await onStage(steps, {}, async (stage) => {

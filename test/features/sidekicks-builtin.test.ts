@@ -42,7 +42,7 @@ async function started(session: Session, { expected = 0 }: { expected?: number }
 const subconsciousOn = { environment: { COPILOT_SUBCONSCIOUS: "on" } };
 
 describe("subconscious-agent", () => {
-  it("MEM-45 starts when the user writes, the flag is on and the board has a row, and not otherwise", async () => {
+  it("MEM-45 subconscious-agent starts only when the user writes, the flag is on and the board has a row", async () => {
     const run = async (environment: Record<string, string>, rows: number, expected = 0): Promise<number> => {
       const steps = [
         says("ok"),
@@ -65,7 +65,7 @@ describe("subconscious-agent", () => {
     expect(await run({ COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" }, 1)).toBe(0);
   });
 
-  it("MEM-46 sees the list, fetches the items that fit the message and sends them word for word, once; it changes nothing", async () => {
+  it("MEM-46 subconscious-agent sends fitting items word for word, once, and changes nothing", async () => {
     const content = "The build needs Node 20.19.\n  Line two, indented: `npm ci`.";
     const steps = [
       says("ok"),
@@ -117,7 +117,7 @@ describe("subconscious-agent", () => {
 describe("github-context", () => {
   const environment = { GITHUB_CONTEXT_SIDEKICK_AGENT: "on" };
 
-  it("MEM-47 starts only where there are memories", async () => {
+  it("MEM-47 github-context starts only where there are memories", async () => {
     const run = async (text: string | undefined, flags: Record<string, string> = environment): Promise<number> => {
       const expected = text && flags === environment ? 1 : 0;
       const steps = [says("ok"), ...(text && flags === environment ? [beside(github, says("nothing"))] : [])];
@@ -138,7 +138,7 @@ describe("github-context", () => {
     });
   });
 
-  it("MEM-47 sees the latest commits, reads files, past sessions and GitHub's tools that a rule names, and writes nothing", async () => {
+  it("MEM-47 github-context sees commits, files, past sessions and allowed GitHub tools, and writes nothing", async () => {
     const server = fileURLToPath(new URL("./github-server.mjs", import.meta.url));
     const mcpServers = { github: { command: process.execPath, args: [server] } };
     const steps = [

@@ -57,7 +57,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
   const stage = (steps: Parameters<typeof onStage>[0], work: Parameters<typeof onStage>[2], more: StageOptions = {}) =>
     onStage(steps, { files, ...(way.environment && { environment: way.environment }), ...more }, work);
 
-  it("ORC-57 sees nothing of its parent's conversation, only reads, and its answer is the result of the call", async () => {
+  it("ORC-57 an agent sees nothing of its parent's conversation, only reads, and its answer is the result", async () => {
     const steps = [way.start("a"), says("done"), of("a", calls(["view", { path: "a.txt" }]), way.answers("one file"))];
     await stage(steps, async ({ session, first, requests }) => {
       expect(await session.sendAndWait({ prompt: "the word is Pomegranate" })).toEqual({
@@ -74,7 +74,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 has one record with one end, and events of its own that name the call", async () => {
+  it("ORC-57 an agent has one record with one end, and events of its own that name the call", async () => {
     const steps = [way.start("a", "b"), says("done"), ...["a", "b"].map((name) => of(name, way.answers(`by ${name}`)))];
     await stage(steps, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -95,7 +95,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 fires the hooks of subagents, which may add to its prompt", async () => {
+  it("ORC-57 an agent fires the hooks of subagents, which may add to its prompt", async () => {
     const steps = [way.start("a"), says("done"), of("a", way.answers("ok"))];
     const settings = {
       hooks: {
@@ -118,7 +118,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     );
   });
 
-  it("ORC-57 reports a failure as an error, and the parent continues", async () => {
+  it("ORC-57 an agent's failure is reported as an error, and the parent continues", async () => {
     const steps = [way.start("a"), says("without it"), of("a", fails(400, { message: "no such thing" }))];
     await stage(steps, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "without it" });
@@ -131,7 +131,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 ends with the turn it belongs to", async () => {
+  it("ORC-57 an agent ends with the turn it belongs to", async () => {
     await stage([way.start("a"), of("a", stalls())], async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("a").length).toBe(1);
@@ -142,7 +142,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 is listed as interrupted after its process ends, its parent is notified once, and its answer stays readable", async () => {
+  it("ORC-57 an agent is interrupted when its process ends; its parent is notified once; its answer stays readable", async () => {
     const steps = [
       way.start("a"),
       way.start("b"),
@@ -168,7 +168,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 counts for the budget of the session", async () => {
+  it("ORC-57 an agent counts for the budget of the session", async () => {
     const steps = [way.start("a"), of("a", calls(["view", { path: "a.txt" }]), way.answers("ok")), says("end")];
     await stage(
       steps,
@@ -193,7 +193,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
     of("a", says("first answer"), ...more),
   ];
 
-  it("ORC-57 lets an agent answer several messages in its process, but not after it, when it is off", async () => {
+  it("ORC-57 without SESSION_BASED_SUBAGENTS an agent takes messages in its process, but not after it", async () => {
     const environment = { SESSION_BASED_SUBAGENTS: "off" };
     await onStage(steps([]), { environment }, async ({ session, reopen }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -211,7 +211,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
     });
   });
 
-  it("ORC-57 lets an agent continue after its process has ended when it is on", async () => {
+  it("ORC-57 with SESSION_BASED_SUBAGENTS an agent continues after its process has ended", async () => {
     const environment = { SESSION_BASED_SUBAGENTS: "on" };
     await onStage(steps([says("second answer")]), { environment }, async ({ session, reopen }) => {
       await session.sendAndWait({ prompt: "go" });

@@ -155,7 +155,7 @@ it.each(["responses", "anthropic", "gemini"] as const)(
   },
 );
 
-it("a denied search makes no request", async () => {
+it("a denied web search makes no request", async () => {
   const permissions = { allUrls: true, denyTools: ["web_search"] };
   await onWire("responses", { permissions }, ({ result, seen }) => {
     expect(result).toContain("web_search");
@@ -163,14 +163,14 @@ it("a denied search makes no request", async () => {
   });
 });
 
-it("the tool is not offered where neither the model nor a service searches", async () => {
+it("the web_search tool is not offered where neither the model nor a service searches", async () => {
   await onWire("responses", { webSearch: false }, ({ result, seen }) => {
     expect(result).toContain("Tool 'web_search' does not exist");
     expect(seen[0]?.body).not.toContain("web_search");
   });
 });
 
-it("a switch to a model that cannot search removes the tool, and a switch back offers it again", async () => {
+it("a switch to a model that cannot search removes the web_search tool, and a switch back offers it again", async () => {
   await onWire("responses", {}, async ({ session, seen }) => {
     const offered = async (model: string): Promise<boolean> => {
       await session.mainAgent.selection?.select(model);

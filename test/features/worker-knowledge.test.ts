@@ -52,7 +52,7 @@ describe("tool groups that read the session's knowledge", () => {
     });
   });
 
-  it("BLX-38 tells a worker that there is nothing to read when memory is off and no plan or todo exists", async () => {
+  it("BLX-38 a worker is told that there is nothing to read when memory is off and no plan or todo exists", async () => {
     const allowedToolGroups = ["memory", "plans", "tasks"];
     const agents = [{ id: "w", role: "scout", task: "@w look", allowedToolGroups }];
     const looks = calls(["memory_read", {}], ["plan_read", {}], ["task_list", {}]);
@@ -68,7 +68,7 @@ describe("tool groups that read the session's knowledge", () => {
     });
   });
 
-  it("BLX-38 gives no list of todos to a worker whose coordinator cannot read them", async () => {
+  it("BLX-38 a worker whose coordinator cannot read todos gets no list of todos", async () => {
     const agents = [{ id: "w", role: "review", task: "@w look", allowedToolGroups: ["tasks"] }];
     const steps = [calls(["subagents_run", { agents }]), says("ok"), of("w", submits())];
     const without: StageOptions = { tools: { choice: { excluded: ["sql", "update_todo"] } } };

@@ -206,7 +206,7 @@ export const agentsDefects: readonly Defect[] = [
     find: " || !isAsked(event.data.source)) return undefined;",
     replace: ") return undefined;",
     test: "test/features/sidekicks.test.ts",
-    title: "is caused by a message of the user, not by autopilot, a schedule or a notice",
+    title: "a sidekick is started by a message of the user, not by autopilot, a schedule or a notice",
     why: "Sidekicks would start each other.",
   },
   {

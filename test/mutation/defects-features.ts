@@ -8,7 +8,7 @@ export const featureDefects: readonly Defect[] = [
     find: 'if (task.status !== "idle" || task.reason === "interrupted") return;',
     replace: "if (task.id) return;",
     test: "test/features/nested-agents.test.ts",
-    title: "ORC-32 idle agents end as completed",
+    title: "ORC-32 idle agents complete with the agent that started them, each with one end event",
     why: "Agents whose parent has ended would stay idle for ever.",
   },
   {
@@ -26,7 +26,7 @@ export const featureDefects: readonly Defect[] = [
     find: 'options.multiTurn && request.mode === "background"',
     replace: 'options.multiTurn && mode === "background"',
     test: "test/features/nested-agents.test.ts",
-    title: "ORC-90 has the tools",
+    title: "ORC-90 an agent that starts another can read, message, list and stop it, and gets an answer",
     why: "An agent could not write to the agent that it started.",
   },
   {
@@ -35,7 +35,7 @@ export const featureDefects: readonly Defect[] = [
     find: 'workspace.flags.has("SESSION_BASED_SUBAGENTS")',
     replace: "true",
     test: "test/features/two-ways.test.ts",
-    title: "ORC-57 lets an agent answer several messages in its process, but not after it, when it is off",
+    title: "ORC-57 without SESSION_BASED_SUBAGENTS an agent takes messages in its process, but not after it",
     why: "The flag would switch nothing.",
   },
   {
@@ -44,7 +44,7 @@ export const featureDefects: readonly Defect[] = [
     find: "const MIN_USER_MESSAGES = 3;",
     replace: "const MIN_USER_MESSAGES = 2;",
     test: "test/features/board-shutdown.test.ts",
-    title: "MEM-39 MEM-43 starts nothing after two messages, and the log says so",
+    title: "MEM-39 MEM-43 the end of a session after two messages starts no consolidation, and the log says so",
     why: "Short sessions would start a process.",
   },
   {
@@ -53,7 +53,7 @@ export const featureDefects: readonly Defect[] = [
     find: "if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined)",
     replace: "if (session.history.detachedFrom !== undefined)",
     test: "test/features/board-shutdown.test.ts",
-    title: "MEM-41 MEM-43 starts nothing in a process that was started for a consolidation",
+    title: "MEM-41 MEM-43 the end of a session in a process for consolidation starts no other one",
     why: "Each consolidation would start another.",
   },
   {
@@ -62,7 +62,7 @@ export const featureDefects: readonly Defect[] = [
     find: ", ...defined({ rules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
-    title: "ORC-92 ORC-68 keeps its limits and its gate when its message waited in a process that was killed",
+    title: "ORC-92 ORC-68 the agent that leads research keeps its limits and its gate after its process was killed",
     why: "A restored /research would have every tool.",
   },
   {
@@ -71,7 +71,7 @@ export const featureDefects: readonly Defect[] = [
     find: "rules.allow(allowed.rules,",
     replace: "rules.allow([],",
     test: "test/features/memory-rights.test.ts",
-    title: "MEM-59 is given by allowed-tools",
+    title: "MEM-59 permission for the memory is given by allowed-tools",
     why: "allowed-tools of a skill would be ignored.",
   },
   {
@@ -116,7 +116,7 @@ export const featureDefects: readonly Defect[] = [
     find: "if (providerId !== UNDERSTUDY && !absent) return undefined;",
     replace: "if (!absent) return undefined;",
     test: "test/features/coordinated.test.ts",
-    title: "BLX-24 fails where the provider cannot run workers, and names those that can",
+    title: "BLX-24 subagents_run fails where the provider cannot run workers, and names those that can",
     why: "Workers would run on a provider that cannot call tools.",
   },
   {
