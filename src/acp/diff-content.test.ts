@@ -28,7 +28,7 @@ it("returns each hunk with the texts before and after it, and the line of the fi
   expect([locations, isWhole]).toEqual([[{ path: "/project/src/x.ts", line: 3 }], true]);
 });
 
-it("returns a new file without an old text, and a deleted file with an empty new text", () => {
+it("a diff of a new file has no old text, and of a deleted file an empty new text", () => {
   expect(fileChanges(diffOf("new.txt", null, "a\n"), "/project").diffs).toEqual([
     { path: "/project/new.txt", newText: "a\n" },
   ]);
@@ -37,7 +37,7 @@ it("returns a new file without an old text, and a deleted file with an empty new
   ]);
 });
 
-it("reads several files, absolute paths, missing newlines, and lines that look like headers", () => {
+it("a diff with several files, absolute paths, missing newlines and header-like lines is parsed", () => {
   const diff = diffOf("/etc/one", "-- a\n++ b", "-- c\n++ b\n") + diffOf("two", "x\n", "y");
   expect(fileChanges(diff, "/project").diffs).toEqual([
     { path: "/etc/one", oldText: "-- a\n++ b", newText: "-- c\n++ b\n" },
@@ -45,7 +45,7 @@ it("reads several files, absolute paths, missing newlines, and lines that look l
   ]);
 });
 
-it("says that a diff is incomplete when it was cut off or is not text", () => {
+it("a diff that was cut off or is not text is reported as incomplete", () => {
   const whole = diffOf("x", numbered(40), numbered(40).replaceAll("line", "row"));
   const cut = `${whole.slice(0, whole.indexOf("\n+row 3") + 1)}[the diff goes on: 400 more characters]\n`;
   expect(fileChanges(cut, "/project")).toEqual({ diffs: [], locations: [{ path: "/project/x" }], isWhole: false });

@@ -31,7 +31,7 @@ function typed(...lines: string[]) {
 }
 
 describe("a form on the terminal", () => {
-  it("is filled in field by field; empty lines leave defaults and optional fields out", async () => {
+  it("a form on the terminal is filled in field by field; empty lines leave defaults and optional fields out", async () => {
     const { ask, asked } = typed("y", "7", "left", "", "");
     expect(await fillForm(form, ask)).toEqual({ action: "accept", content: { row: 7, side: "left" } });
     expect(asked[0]).toContain("The MCP server theatre asks");
@@ -39,7 +39,7 @@ describe("a form on the terminal", () => {
     expect(asked[3]).toBe("  aisle (boolean; default: true; optional): ");
   });
 
-  it("asks again for a value that does not fit, and gives up after three", async () => {
+  it("a form on the terminal asks again for a value that does not fit, and gives up after three", async () => {
     expect(await fillForm(form, typed("y", "seven", "7", "right", "n", "by the door").ask)).toEqual({
       action: "accept",
       content: { row: 7, side: "right", aisle: false, note: "by the door" },
@@ -47,13 +47,13 @@ describe("a form on the terminal", () => {
     expect(await fillForm(form, typed("y", "a", "b", "c").ask)).toEqual({ action: "cancel" });
   });
 
-  it("is declined by no and cancelled by the end of the input", async () => {
+  it("a form on the terminal is declined by no and cancelled by the end of the input", async () => {
     expect(await fillForm(form, typed("n").ask)).toEqual({ action: "decline" });
     expect(await fillForm(form, typed().ask)).toEqual({ action: "cancel" });
     expect(await fillForm(form, typed("y", "7").ask)).toEqual({ action: "cancel" });
   });
 
-  it("shows an address and opens nothing", async () => {
+  it("a form on the terminal shows an address and opens nothing", async () => {
     const { requestedSchema: _, ...rest } = form;
     const { ask, asked } = typed("yes");
     const request = { ...rest, mode: "url" as const, url: "https://seats.example.com/a" };
@@ -61,13 +61,13 @@ describe("a form on the terminal", () => {
     expect(asked[0]).toContain("Open this address yourself: https://seats.example.com/a");
   });
 
-  it("shows a message without its control characters", async () => {
+  it("a form on the terminal shows a message without its control characters", async () => {
     const { ask, asked } = typed();
     await fillForm({ ...form, message: "hi\u001b[2J\u0007there" }, ask);
     expect(asked[0]).not.toMatch(/[\u001b\u0007]/);
   });
 
-  it("hides the live lines while it is shown, and reads the terminal", async () => {
+  it("a form on the terminal hides the live lines while it is shown, and reads the terminal", async () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const steps: string[] = [];
     const answerer = terminalForms({

@@ -43,11 +43,11 @@ it.each([
   ["a\n\nb", "a\n\nb\n"],
   ["1 of 2", "1 of 2\n"],
   ["", ""],
-])("renders %j", (source, expected) => {
+])("the Markdown renderer renders %j", (source, expected) => {
   expect(render(source)).toBe(expected);
 });
 
-it("aligns a table, wraps its cells where the terminal is narrow, and leaves a wider one as it is", () => {
+it("the Markdown renderer aligns tables, wraps cells in a narrow terminal, and keeps wider tables", () => {
   const table = "| name | what `x` is |\n| --- | ---: |\n| a \\| b | 1 |\n| c | long words in one cell |";
   const lines = (width: number) =>
     renderMarkdown(table, width)
@@ -74,7 +74,7 @@ it("aligns a table, wraps its cells where the terminal is narrow, and leaves a w
   expect(render("| no | rule |\n| a | b |")).toBe("| no | rule |\n| a | b |\n");
 });
 
-it("wraps text at words and keeps the indent of a list", () => {
+it("the Markdown renderer wraps text at words and keeps the indent of a list", () => {
   expect(renderMarkdown("- one two three four five six", 20)).toBe("• one two three four\n  five six\n");
   expect(renderMarkdown(`see ${"x".repeat(30)} end`, 20)).toBe(`see\n${"x".repeat(30)}\nend\n`);
 });
@@ -104,7 +104,7 @@ const source = fc
   )
   .map((lines) => lines.join("\n"));
 
-it("gives the same result however the text is cut into pieces", () => {
+it("the Markdown renderer gives the same result however the text is split", () => {
   fc.assert(
     fc.property(source, fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 }), (text, sizes) => {
       const markdown = new Markdown({ width: () => 40 });
@@ -120,7 +120,7 @@ it("gives the same result however the text is cut into pieces", () => {
   );
 });
 
-it("lets no escape sequence and no control character of the text through, whole or in pieces", () => {
+it("the Markdown renderer removes escape sequences and control characters, whole or in pieces", () => {
   const hostile = "\u001b]0;title\u0007 **\u001b[2Jbold** `\u009b31m` \u202e | \u001b[1m |\n|-|\n```\n\u001b[H\n```\n";
   const only = (text: string): void => {
     expect(text.replace(/\u001b\[[\d;]+m/g, "")).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
@@ -153,7 +153,7 @@ it("lets no escape sequence and no control character of the text through, whole 
 
 const event = (type: string, data: object) => ({ type, data }) as never;
 
-it("shows a message while it arrives, writes it only once, and writes another answer whole", () => {
+it("the Markdown renderer shows a message while it arrives and writes it only once", () => {
   let written = "";
   let pauses = 0;
   const answers = liveAnswers({

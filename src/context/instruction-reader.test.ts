@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { tempFolder } from "../testing/temp-folder.ts";
 import { type InstructionCandidate, InstructionReader } from "./instruction-reader.ts";
 
-it("shares its limits with the readers that are forked from it, and reports a limit once", async () => {
+it("an instruction reader shares its limits with its forks, and reports a limit once", async () => {
   await using folder = await tempFolder({ "AGENTS.md": "text" });
   const notices: string[] = [];
   const reader = new InstructionReader({ cwd: folder.path, onNotice: (notice) => notices.push(notice) });

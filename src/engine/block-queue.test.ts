@@ -3,7 +3,7 @@ import { BlockQueue } from "./block-queue.ts";
 
 const live = new AbortController().signal;
 
-it("rejects its callers with an error that would repeat, and serves the next ones", async () => {
+it("a block queue rejects its callers with an error that would repeat, and serves the next ones", async () => {
   let steps = 0;
   const queue = new BlockQueue<string, string>(async (waiting) => {
     if (++steps === 1) throw new TypeError("rows is undefined");
@@ -15,7 +15,7 @@ it("rejects its callers with an error that would repeat, and serves the next one
   expect(steps).toBe(2);
 });
 
-it("repeats a step after an outage and after a deadlock", async () => {
+it("a block queue repeats a step after an outage and after a deadlock", async () => {
   const errors = [
     Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
     Object.assign(new Error(), { code: "40P01" }),

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { DBOS_VERSION, dbosInternals } from "./dbos-internals.ts";
 
-it("has the internals of the version that is installed, which is the one it names", async () => {
+it("the internals of DBOS exist in the installed version, which is the declared one", async () => {
   expect(Object.keys(await dbosInternals())).toContain("currentOwnerXid");
   const {
     devDependencies = {},
@@ -13,7 +13,7 @@ it("has the internals of the version that is installed, which is the one it name
   expect(declared).toBe(DBOS_VERSION);
 });
 
-it("refuses a version that lacks one, by its name", async () => {
+it("a DBOS version that lacks an internal is refused with the name of the internal", async () => {
   const whole = await dbosInternals();
   await expect(dbosInternals(async () => ({ ...whole, currentOwnerXid: undefined }))).rejects.toThrow(
     /cannot be used: it lacks currentOwnerXid/,

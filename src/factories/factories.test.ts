@@ -42,7 +42,7 @@ describe("a run", () => {
     return { factories, executed, written };
   }
 
-  it("starts once when two callers resume it at the same time", async () => {
+  it("a run starts once when two callers resume it at the same time", async () => {
     const { factories, executed, written } = slowLog();
     written.resolve();
     const { runId } = await factories.run("f", {});
@@ -53,7 +53,7 @@ describe("a run", () => {
     await factories.close();
   });
 
-  it("is halted before it executes anything when the session closes while it starts", async () => {
+  it("a run is halted before it executes anything when the session closes while it starts", async () => {
     const { factories, executed, written } = slowLog();
     const begun = factories.run("f", {});
     await factories.close();
@@ -64,7 +64,7 @@ describe("a run", () => {
 });
 
 describe("a run without limits", () => {
-  it("has 256 agents in all, and then ends", async () => {
+  it("a run without limits has 256 agents in all, and then ends", async () => {
     let started = 0;
     const meta = { name: "f", description: "", phases: [] };
     const run = deferred<{ runId: string; executionToken: string }>();
@@ -111,7 +111,7 @@ describe("shapes of answers", () => {
     return (await check(JSON.stringify({ value }))).ok;
   };
 
-  it("accept values of every kind of schema, and only values that fit it", async () => {
+  it("the check of an answer's shape accepts exactly the values that fit each kind of schema", async () => {
     const list = { type: "array", items: { type: "string" } };
     expect(await fits(list, ["a"])).toBe(true);
     expect(await fits(list, [1])).toBe(false);
@@ -126,7 +126,7 @@ describe("shapes of answers", () => {
     expect(await fits({ oneOf: [{ type: "number" }, { const: "x" }] }, "y")).toBe(false);
   });
 
-  it("ignore keywords of the schema that they do not support", async () => {
+  it("the check of an answer's shape ignores unsupported keywords of the schema", async () => {
     const strange = { type: "string", pattern: "^(", format: "uri", minLength: 5, $ref: "#/nowhere", if: true };
     expect(await fits(strange, "ab")).toBe(true);
     expect(await fits({ type: "object", additionalProperties: false, properties: {} }, { more: 1 })).toBe(true);
@@ -136,7 +136,7 @@ describe("shapes of answers", () => {
 });
 
 describe("limits", () => {
-  it("are positive, later values win, and unset values are omitted", () => {
+  it("limits must be positive, later values win, and unset values are omitted", () => {
     const declared = { maxTotalSubagents: 3, timeoutSeconds: 1.5 };
     expect(mergedLimits(declared, undefined, { maxTotalSubagents: 5 })).toEqual({
       maxTotalSubagents: 5,
@@ -150,7 +150,7 @@ describe("limits", () => {
 });
 
 describe("lanes", () => {
-  it("admit a fixed number, then one for each that leaves, in order; a cancelled waiter is removed", async () => {
+  it("a concurrency limit admits a fixed number, then in order, and removes a cancelled waiter", async () => {
     const lanes = new ConcurrencyLimit(1);
     const { signal } = new AbortController();
     const order: string[] = [];
@@ -171,7 +171,7 @@ describe("lanes", () => {
 });
 
 describe("phases", () => {
-  it("are entered one at a time, again if need be, and those passed over are skipped", () => {
+  it("phases are entered one at a time, again if needed, and skipped ones are recorded", () => {
     const phases = new Phases([{ title: "A" }, { title: "B" }, { title: "C" }]);
     const states = (now: number) =>
       phases.views(now).map(({ title, status, entryCount }) => [title, status, entryCount]);

@@ -18,11 +18,11 @@ describe("before a tool", () => {
     [[allow, { permissionDecision: "ask" as const }], { permissionDecision: "ask" }],
     [[{}, allow], allow],
     [[deny, { ...deny, permissionDecisionReason: "later" }], deny],
-  ])("%o becomes %o", (said, expected) => {
+  ])("before a tool, %o of several hooks becomes %o", (said, expected) => {
     expect(merged("preToolUse", ...said)).toEqual(expected);
   });
 
-  it("uses the last change of the arguments, which revokes an earlier approval", () => {
+  it("before a tool, the last change of the arguments wins and revokes an earlier approval", () => {
     const change = { modifiedArgs: { a: 1 } };
     expect(merged("preToolUse", allow, change)).toEqual(change);
     expect(merged("preToolUse", allow, { ...change, ...allow })).toEqual({ ...change, ...allow });
@@ -30,13 +30,13 @@ describe("before a tool", () => {
     expect(merged("preToolUse", change, { modifiedArgs: { a: 2 } })).toEqual({ modifiedArgs: { a: 2 } });
   });
 
-  it("takes the response of the first hook that handles the call", () => {
+  it("before a tool, the response of the first hook that handles the call is used", () => {
     const one = { handled: true, responseContent: "one", handledBy: "cache" };
     expect(merged("preToolUse", one, { handled: true, responseContent: "two" })).toEqual(one);
     expect(merged("preToolUse", { handled: false, responseContent: "not said" })).toEqual({});
   });
 
-  it("passes the changed arguments to the next hook", () => {
+  it("before a tool, changed arguments are passed to the next hook", () => {
     const input = { sessionId: "s", cwd: "/", toolName: "bash", toolArgs: { a: 0 } };
     const { next } = mergeRules.preToolUse;
     expect(next?.(input, { modifiedArgs: { a: 1 } })).toEqual({ ...input, toolArgs: { a: 1 } });
@@ -53,7 +53,7 @@ describe("context", () => {
     "postToolUseFailure",
     "subagentStart",
     "notification",
-  ] as const)("joins the texts of several hooks at %s with a blank line, up to 10 KB", (point) => {
+  ] as const)("texts of several hooks are joined at %s with a blank line, up to 10 KB", (point) => {
     const said = [{ additionalContext: "one\n" }, {}, { additionalContext: "  " }, { additionalContext: "two" }];
     expect(merged(point, ...said)).toEqual({ additionalContext: "one\n\ntwo" });
     const long = { additionalContext: "x".repeat(9_000) };
@@ -62,7 +62,7 @@ describe("context", () => {
 });
 
 describe("after a tool", () => {
-  it("keeps the last result and passes it to the next hook", () => {
+  it("after a tool, the last result wins and is passed to the next hook", () => {
     const result = (text: string) => ({ resultType: "success" as const, textResultForLlm: text });
     expect(
       merged("postToolUse", { modifiedResult: result("a"), suppressOutput: true }, { modifiedResult: result("b") }),
@@ -76,7 +76,7 @@ describe("after a tool", () => {
 });
 
 describe("a permission request", () => {
-  it("is answered by the last hook, except that a denial stays", () => {
+  it("a permission request is answered by the last hook, except that a denial stays", () => {
     expect(
       merged("permissionRequest", { behavior: "allow", message: "a" }, { behavior: "allow", message: "b" }),
     ).toEqual({
@@ -102,7 +102,7 @@ describe("a permission request", () => {
 
 describe("a stop", () => {
   it.each(["agentStop", "subagentStop"] as const)(
-    "is blocked at %s when one hook blocks, with the reasons of all",
+    "a stop is blocked at %s when one hook blocks, with the reasons of all",
     (point) => {
       expect(
         merged(
@@ -124,7 +124,7 @@ describe("a stop", () => {
     },
   );
 
-  it("takes the last response that a hook wrote for a subagent", () => {
+  it("a stop takes the last response that a hook wrote for a subagent", () => {
     expect(merged("subagentStop", { modifiedResponse: "a" }, { decision: "block" }, { modifiedResponse: "b" })).toEqual(
       {
         decision: "block",
@@ -135,7 +135,7 @@ describe("a stop", () => {
 });
 
 describe("the other hook points", () => {
-  it("take the last value of a field, and collect lists and members of objects", () => {
+  it("other hook points take the last value of a field, and collect lists and members of objects", () => {
     expect(merged("preMcpToolCall", { metaToUse: { a: 1 } }, { metaToUse: null })).toEqual({ metaToUse: null });
     expect(merged("userPromptTransformed", { modifiedTransformedPrompt: "a" }, {})).toEqual({
       modifiedTransformedPrompt: "a",
@@ -159,7 +159,7 @@ describe("the other hook points", () => {
     expect(merged("preCompact", {})).toEqual({});
   });
 
-  it("pass changed input to the next hook", () => {
+  it("other hook points pass changed input to the next hook", () => {
     const mcp = { sessionId: "s", cwd: "/", serverName: "a", toolName: "b", arguments: {}, _meta: { old: 1 } };
     const { next } = mergeRules.preMcpToolCall;
     expect(next?.(mcp, { metaToUse: { a: 1 } })._meta).toEqual({ a: 1 });

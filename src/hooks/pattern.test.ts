@@ -22,7 +22,7 @@ describe("a pattern", () => {
     ["", "", true],
     ["(a*)*", "aaa", true],
     [".*?x", "yyx", true],
-  ])("%s on %s: %s", (pattern, subject, expected) => {
+  ])("the hook pattern %s on %s matches: %s", (pattern, subject, expected) => {
     expect(compilePattern(pattern)(subject)).toBe(expected);
     expect(new RegExp(`^(?:${pattern})$`).test(subject)).toBe(expected);
   });
@@ -41,11 +41,11 @@ describe("a pattern", () => {
     "[z-a]",
     "(a{99}){99}",
     "((((".repeat(20),
-  ])("refuses %s", (pattern) => {
+  ])("a hook pattern refuses %s", (pattern) => {
     expect(() => compilePattern(pattern)).toThrow(/^the matcher/);
   });
 
-  it("matches the same texts as the regular expression", () => {
+  it("a hook pattern matches the same texts as the regular expression", () => {
     const atom = fc.constantFrom("a", "b", ".", "[ab]", "[^a]", "\\w", "^", "$");
     const { pattern } = fc.letrec<{ pattern: string; piece: string }>((tie) => ({
       piece: fc.oneof(
@@ -75,7 +75,7 @@ describe("a pattern", () => {
     `${"a?".repeat(60)}${"a".repeat(60)}b`,
     "(a|aa)+(a|aa)+(a|aa)+c",
     "((((a*)*)*)*)*b",
-  ])("is tested quickly where a backtracking engine takes exponential time: %s", (pattern) => {
+  ])("a hook pattern is tested quickly where a backtracking engine takes exponential time: %s", (pattern) => {
     const test = compilePattern(pattern);
     const spent = processorTime();
     expect(test("a".repeat(256))).toBe(false);

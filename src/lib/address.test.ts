@@ -30,14 +30,14 @@ const publicAddresses = [
 
 describe("an address", () => {
   it.each(Object.entries(kinds).flatMap(([kind, list]) => list.map((address) => [address, kind])))(
-    "%j is refused as an address of the kind %s",
+    "the address %j is refused as an address of the kind %s",
     (address, kind) => {
       expect(addressKind(address)).toBe(kind);
       expect(refusalOf(address)).toMatch(/address/);
     },
   );
 
-  it.each(publicAddresses)("%s is public, and through NAT64 too", (address) => {
+  it.each(publicAddresses)("the address %s is public, and through NAT64 too", (address) => {
     expect([refusalOf(address), refusalOf(`64:ff9b::${address}`)]).toEqual([undefined, undefined]);
     expect([isTranslated(address), isTranslated(`64:ff9b::${address}`)]).toEqual([false, true]);
   });
@@ -48,9 +48,9 @@ describe("an address", () => {
     "2001:200::1",
     "2a00:1450:4001::1",
     "3ffe::1",
-  ])("%s is public", (address) => expect(refusalOf(address)).toBeUndefined());
+  ])("the address %s is public", (address) => expect(refusalOf(address)).toBeUndefined());
 
-  it("is allowed with allowLocalhost only if it is this machine's", () => {
+  it("an address is allowed with allowLocalhost only if it is this machine's", () => {
     const allowed = Object.values(kinds)
       .flat()
       .filter((address) => refusalOf(address, { allowLocalhost: true }) === undefined);
@@ -59,13 +59,13 @@ describe("an address", () => {
 });
 
 describe("a name", () => {
-  it.each(["localhost", "LOCALHOST.", "a.localhost", "a.b.localhost.."])("%s is this machine", (name) => {
+  it.each(["localhost", "LOCALHOST.", "a.localhost", "a.b.localhost.."])("the host name %s is this machine", (name) => {
     expect([isLocalName(name), refusalOfName(name)]).toEqual([true, "a name of this machine"]);
     expect(refusalOfName(name, { allowLocalhost: true })).toBeUndefined();
   });
 
   it.each(["metadata.google.internal", "Metadata.Goog.", "instance-data.ec2.internal"])(
-    "%s is cloud metadata, even when this machine is allowed",
+    "the host name %s is cloud metadata, even when this machine is allowed",
     (name) => {
       expect([isLocalName(name), refusalOfName(name, { allowLocalhost: true })]).toEqual([
         false,
@@ -74,7 +74,10 @@ describe("a name", () => {
     },
   );
 
-  it.each(["example.com", "localhost.example.com", "notlocalhost"])("%s is judged by its addresses", (name) => {
-    expect(refusalOfName(name)).toBeUndefined();
-  });
+  it.each(["example.com", "localhost.example.com", "notlocalhost"])(
+    "the host name %s is judged by its addresses",
+    (name) => {
+      expect(refusalOfName(name)).toBeUndefined();
+    },
+  );
 });

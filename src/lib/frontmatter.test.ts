@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parseFrontmatter } from "./frontmatter.ts";
 
 describe("frontmatter", () => {
-  it("gives the data of the block and the text behind it", async () => {
+  it("frontmatter gives the data of the block and the text behind it", async () => {
     const text = '---\nname: review\napplyTo: "**/*.ts"\ntools: [view, grep]\nuser-invocable: false\n---\n# Body\n';
     expect(await parseFrontmatter(text)).toEqual({
       data: { name: "review", applyTo: "**/*.ts", tools: ["view", "grep"], "user-invocable": false },
@@ -21,11 +21,11 @@ describe("frontmatter", () => {
       { data: { a: 1 }, body: "Body\r\n" },
     ],
     ["a longer rule, which is Markdown", "----\na: 1\n----\n", { data: {}, body: "----\na: 1\n----\n" }],
-  ])("reads %s", async (_name, text, expected) => {
+  ])("frontmatter reads %s", async (_name, text, expected) => {
     expect(await parseFrontmatter(text)).toEqual(expected);
   });
 
-  it("takes values that are not YAML, but clearly text, as the text they are", async () => {
+  it("frontmatter treats values that are not YAML, but clearly text, as text", async () => {
     const text =
       "---\napplyTo: **/*.ts\ndescription: Use when: someone asks # now\nnote: folded\n  on\nenabled: true\ncount: 3\n---\nBody";
     expect(await parseFrontmatter(text)).toEqual({
@@ -40,13 +40,13 @@ describe("frontmatter", () => {
     });
   });
 
-  it("names the line of what it cannot read, and keeps the body", async () => {
+  it("frontmatter names the line of a syntax error, and keeps the body", async () => {
     const { data, body, problem } = await parseFrontmatter("---\nname: x\ntools: [a, b\n---\nBody");
     expect({ data, body, line: problem?.line }).toEqual({ data: {}, body: "Body", line: 4 });
     expect(problem?.message).toMatch(/flow/i);
   });
 
-  it("says that a block was never closed", async () => {
+  it("frontmatter says that a block was never closed", async () => {
     expect(await parseFrontmatter("---\nname: x\n")).toEqual({
       data: {},
       body: "---\nname: x\n",
@@ -72,13 +72,13 @@ describe("frontmatter", () => {
     ["more levels than a person needs", `a: ${"[".repeat(20)}1${"]".repeat(20)}`, /nested more than 16/],
     ["very many values", `a: [${"1,".repeat(5_001)}1]`, /values/],
     ["16 KiB and more", `a: ${"x".repeat(16 * 1024)}`, /16 KiB/],
-  ])("refuses %s", async (_name, block, message) => {
+  ])("frontmatter refuses %s", async (_name, block, message) => {
     const { data, body, problem } = await parseFrontmatter(`---\n${block}\n---\nBody`);
     expect({ data, body }).toEqual({ data: {}, body: "Body" });
     expect(problem?.message).toMatch(message);
   });
 
-  it("never throws, and loses no text behind the block", async () => {
+  it("frontmatter never throws, and loses no text behind the block", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), fc.string(), async (block, rest) => {
         const { body } = await parseFrontmatter(`---\n${block}\n---\n${rest}`);

@@ -5,7 +5,7 @@ import { frameTags, quoted, quotedInSummary, quotedJson, quotedLine, summaryTags
 const hidden = (...points: number[]): string => String.fromCodePoint(...points);
 
 describe("a tag of troupe in quoted text", () => {
-  test.each(frameTags)("is encoded: %s, opening and closing", (tag) => {
+  test.each(frameTags)("a tag of troupe in quoted text is encoded: %s, opening and closing", (tag) => {
     expect(quoted(`a <${tag}> b </${tag}> c`)).toBe(`a &lt;${tag}> b &lt;/${tag}> c`);
   });
 
@@ -44,17 +44,17 @@ describe("a tag of troupe in quoted text", () => {
     ["a control character", "</piped_\u0001input>"],
     ["an escape sequence", "</piped\u001b[31m_input>"],
     ["very many hidden characters", `</${hidden(0x200b).repeat(5000)}piped_input>`],
-  ])("is encoded with %s", (_, text) => {
+  ])("a tag of troupe in quoted text is encoded with %s", (_, text) => {
     const shown = quoted(`before ${text} after`);
     expect(shown).toMatch(/^before &lt;/);
     expect(shown).toMatch(/ after$/);
   });
 
-  test("is encoded in member names and texts of JSON", () => {
+  test("a tag of troupe in quoted text is encoded in member names and texts of JSON", () => {
     expect(quotedJson({ "<skill>": ["</user_message>", 1] })).toEqual({ "&lt;skill>": ["&lt;/user_message>", 1] });
   });
 
-  test("is encoded like every other bracket in text on one line", () => {
+  test("a tag of troupe in quoted text is encoded like every other bracket in text on one line", () => {
     expect(quotedLine("a\n<b> \u27e8c")).toBe("a &lt;b&gt; &lt;c");
   });
 });
@@ -66,16 +66,16 @@ describe("text without a tag of troupe", () => {
     "&lt;system_notification&gt;",
     "<U+200B> <U+E0041>",
     "Vec<User>; Map<string, agent>; a << system",
-  ])("stays as it is: %s", (text) => expect(quoted(text)).toBe(text));
+  ])("text without a tag of troupe stays as it is: %s", (text) => expect(quoted(text)).toBe(text));
 
-  test("stays as it is outside of a summary when it contains tags of a summary", () => {
+  test("text without a tag of troupe stays as it is outside of a summary when it contains tags of a summary", () => {
     const text = summaryTags.map((tag) => `<${tag}>`).join("");
     expect(quoted(text)).toBe(text);
     expect(quotedInSummary(text)).toBe(text.replaceAll("<", "&lt;"));
   });
 });
 
-test("quoting twice changes nothing, and no frame can be left", () => {
+test("quoting text twice changes nothing, and no frame can be closed from inside", () => {
   const piece = fc.constantFrom(
     "<",
     "\uff1c",

@@ -30,16 +30,16 @@ describe("sanitise", () => {
     ["a carriage return that would overwrite", "safe\rrm -rf", "saferm -rf"],
     ["line ends of Windows", "a\r\nb", "a\nb"],
     ["character sets and resets", `a${ESC}(0b${ESC}cc${ESC}7d`, "abcd"],
-  ])("I01: drops %s", (_, given, shown) => {
+  ])("I01: sanitise drops %s", (_, given, shown) => {
     expect(sanitise(given)).toBe(shown);
   });
 
-  it("I01: does not let a string without an end hide what follows", () => {
+  it("I01: sanitise does not let a string without an end hide what follows", () => {
     expect(sanitise(`a${ESC}]0;evil\nnext line`)).toBe("a0;evil\nnext line");
     expect(sanitise("a\u009dquoted\u0080 text")).toBe("aquoted text");
   });
 
-  it("shows the target of a link", () => {
+  it("sanitise shows the target of a link", () => {
     expect(sanitise(`${ESC}]8;;https://evil.example/\u202ex\u0007click${ESC}]8;;\u0007`)).toBe(
       "<https://evil.example/<U+202E>x>click",
     );
@@ -52,16 +52,16 @@ describe("sanitise", () => {
     ["selectors that carry data", "a\u{e0100}\ufe01\ufe0f", "a<U+E0100><U+FE01><U+FE0F>"],
     ["annotations and line separators", "a\ufff9b\u2028c\u2029", "a<U+FFF9>b<U+2028>c<U+2029>"],
     ["halves of characters", "a\ud83db\ude00", "a<U+D83D>b<U+DE00>"],
-  ])("makes %s visible", (_, given, shown) => {
+  ])("sanitise makes %s visible", (_, given, shown) => {
     expect(sanitise(given)).toBe(shown);
   });
 
-  it("leaves ordinary text of any script alone", () => {
+  it("sanitise does not change ordinary text of any script", () => {
     const text = "naïve\tcafé – “quotes”\n漢字 العربية עברית 😀 ❤️ ✔︎ → ⠋ │ ░\n";
     expect(sanitise(text)).toBe(text);
   });
 
-  it("I01: leaves no control character whatever is thrown at it, and nothing to do for a second time", () => {
+  it("I01: sanitise is idempotent and leaves no control character in arbitrary text", () => {
     const anything = fc
       .array(fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: "binary" })))
       .map((parts) => parts.join(""));
@@ -75,7 +75,7 @@ describe("sanitise", () => {
     );
   });
 
-  it("needs time in proportion to the text, whatever it is made of", () => {
+  it("sanitise takes time proportional to the text's length, whatever its content", () => {
     for (const piece of [`${ESC}]`, `${ESC}[`, "\u009d", "\u0090x", `${ESC}[1;`, "\ud83d", "\u200b", `${ESC}P a`]) {
       const spent = processorTime();
       sanitise(piece.repeat(200_000 / piece.length));
@@ -83,7 +83,7 @@ describe("sanitise", () => {
     }
   });
 
-  it("keeps a name on its line", () => {
+  it("sanitiseLine keeps a name on its line", () => {
     expect(sanitiseLine("a\n\tb\u001b[2Jc")).toBe("a bc");
   });
 });

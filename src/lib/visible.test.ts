@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bounded, unseenCharacters, visible, visibleLine } from "./visible.ts";
 
 describe("visible text", () => {
-  it("leaves ordinary text as it is", () => {
+  it("visible text keeps ordinary text unchanged", () => {
     const plain = "git commit -m 'Größe – naïve 日本 👍'\n\tindented\n\n    four\n";
     expect(visible(plain)).toBe(plain);
     expect(unseenCharacters(plain)).toBe(0);
@@ -22,11 +22,11 @@ describe("visible text", () => {
     ["private characters", "a\ue000", "a<U+E000>"],
     ["half a pair", "a\ud800", "a<U+D800>"],
     ["stacked marks", "a\u0300\u0300\u0300", "a<U+0300><U+0300><U+0300>"],
-  ])("names %s", (_, text, shown) => {
+  ])("visible text shows the name of %s", (_, text, shown) => {
     expect(visible(text)).toBe(shown);
   });
 
-  it("counts long runs of blanks", () => {
+  it("visible text counts long runs of blanks", () => {
     expect(visible(`ls${" ".repeat(2000)}; rm x`)).toBe("ls ··· 2,000 spaces ··· ; rm x");
     expect(visible(`ls${"\n".repeat(200)}rm x`)).toBe("ls\n··· 199 empty lines ···\nrm x");
     expect(visible(`ls${"\n  \t".repeat(200)}\nrm x`)).toBe("ls\n··· 200 empty lines ···\nrm x");
@@ -35,7 +35,7 @@ describe("visible text", () => {
     expect(visible(`ls${" \t".repeat(500)}; rm x`).length).toBeLessThan(100);
   });
 
-  it("is one line where required, and says what is omitted", () => {
+  it("a visible line has no line breaks, and bounded text says what is omitted", () => {
     expect(visibleLine("a\n\nb\tc")).toBe("a ⏎ b c");
     expect(bounded("x".repeat(100), 100)).toHaveLength(100);
     expect(bounded(`${"a".repeat(60)}${"b".repeat(60)}`, 20)).toBe(

@@ -14,7 +14,7 @@ function failTimes(breaker: Breaker, times: number): Breaker {
 }
 
 describe("the circuit", () => {
-  it("opens with the fifth failure in a row, not with the fourth", () => {
+  it("the circuit opens with the fifth failure in a row, not with the fourth", () => {
     expect(failTimes(closedCircuit, 4).gate.state).toBe("open");
     expect(failTimes(closedCircuit, 5)).toEqual({
       gate: { state: "shut", reason: "outage", since: 0, until: 30_000, cause: error("network") },
@@ -22,17 +22,17 @@ describe("the circuit", () => {
     });
   });
 
-  it("starts to count afresh with every success", () => {
+  it("the circuit restarts its count with every success", () => {
     const once = afterSuccess(failTimes(closedCircuit, 4), false);
     expect(failTimes(once, 4).gate.state).toBe("open");
     expect(failTimes(once, 5).gate.state).toBe("shut");
   });
 
-  it("takes an answer of any kind as a sign of life", () => {
+  it("the circuit counts an answer of any kind as a success", () => {
     expect(fail(failTimes(closedCircuit, 4), "request")).toEqual(closedCircuit);
   });
 
-  it("is not prolonged by requests that were in progress when it opened", () => {
+  it("the circuit is not prolonged by requests that were in progress when it opened", () => {
     const shut = failTimes(closedCircuit, 5);
     expect(fail(shut, "network", { now: 20_000 }).gate).toEqual(shut.gate);
   });
@@ -45,18 +45,18 @@ describe("a probe", () => {
     gate: { state: "probing", reason: "rate_limit", since: 0, cause: error("rate_limit") },
   };
 
-  it("decides alone about a rate limit: older requests that end meanwhile change nothing", () => {
+  it("a probe decides alone about a rate limit, whatever older requests report in the meantime", () => {
     expect(fail(probing, "rate_limit", { now: 50 })).toBe(probing);
     expect(afterSuccess(probing, false).gate).toEqual(probing.gate);
     expect(afterSuccess(limited, false).gate).toEqual(limited.gate);
     expect(afterSuccess(probing, true)).toEqual(closedCircuit);
   });
 
-  it("shuts the gate again when it is limited again, counted from the first time", () => {
+  it("a probe that is limited shuts the gate again, counted from the first time", () => {
     expect(fail(probing, "rate_limit", { isProbe: true, now: 50 }).gate).toMatchObject({ until: 10_050, since: 0 });
   });
 
-  it("is followed by another one after a pause when it fails for another reason", () => {
+  it("a probe that fails for another reason is followed by another one after a pause", () => {
     expect(fail(probing, "network", { isProbe: true, now: 50 }).gate).toMatchObject({
       state: "shut",
       reason: "rate_limit",
@@ -64,7 +64,7 @@ describe("a probe", () => {
     });
   });
 
-  it("frees its slot at once when its waiter gives up", () => {
+  it("a probe frees its slot at once when its waiter gives up", () => {
     expect(afterAbandonedProbe(probing, 70).gate).toMatchObject({ state: "shut", until: 70 });
   });
 });

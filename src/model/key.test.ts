@@ -9,18 +9,18 @@ describe("a key", () => {
     ["x-api-key", { "x-api-key": "k1", a: "b" }],
     ["api-key", { "api-key": "k1", a: "b" }],
     ["none", { a: "b" }],
-  ] as const)("is sent in the form %s", async (auth, headers) => {
+  ] as const)("a key is sent in the form %s", async (auth, headers) => {
     const sign = signedHeaders({ auth, key: { type: "value", value: "k1" }, headers: { a: "b" } });
     expect(await sign()).toEqual(headers);
   });
 
-  it("is not sent when it is missing", async () => {
+  it("a key is not sent when it is missing", async () => {
     expect(await signedHeaders({ auth: "bearer", key: { type: "none" }, headers: {} })()).toEqual({});
   });
 });
 
 describe("a key command", () => {
-  it("prints the key, which is kept for five minutes", async () => {
+  it("the output of a key command is used as the key for five minutes", async () => {
     let now = 0;
     const stamp = { id: String, now: () => 0, monotonic: () => now, sleep: async () => undefined };
     const read = keyReader(
@@ -34,7 +34,7 @@ describe("a key command", () => {
     expect(await read()).not.toBe(first);
   });
 
-  it("is not run by a shell", async () => {
+  it("a key command is not run by a shell", async () => {
     expect(await runKeyCommand([...node("console.log(process.argv[1])"), "$HOME;`id`"])).toBe("$HOME;`id`");
   });
 
@@ -43,16 +43,16 @@ describe("a key command", () => {
     ["prints nothing", node(""), "printed nothing"],
     ["prints a page", node("console.log('a\\nb')"), "printed more than one line"],
     ["does not exist", ["/no/such/program"], "was not found"],
-  ])("reports a key command that %s", async (_, command, message) => {
+  ])("a key command that %s is reported", async (_, command, message) => {
     await expect(runKeyCommand(command, 25_000)).rejects.toThrow(message);
   });
 
-  it("ends a hanging key command at its timeout, and reports that", async () => {
+  it("a hanging key command is ended at its timeout and reported", async () => {
     const hanging = node("setTimeout(() => {}, 60_000)");
     await expect(runKeyCommand(hanging, 500)).rejects.toThrow("did not finish within 0.5 s");
   });
 
-  it("is run again after it failed", async () => {
+  it("a key command runs again after it failed", async () => {
     const read = keyReader({ type: "command", command: ["/no/such/program"] });
     await expect(read()).rejects.toThrow("not found");
     await expect(read()).rejects.toThrow("not found");

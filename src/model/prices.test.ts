@@ -8,7 +8,7 @@ const usage = (changes: Partial<Usage>): Usage => ({ ...noUsage, ...changes });
 const price: Price = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 
 describe("the cost of a call", () => {
-  it("prices cached tokens apart from fresh ones", () => {
+  it("the cost of a call prices cached tokens apart from fresh ones", () => {
     const used = usage({
       inputTokens: 1_000_000,
       cacheReadTokens: 600_000,
@@ -18,23 +18,23 @@ describe("the cost of a call", () => {
     expect(costOf(used, price)).toBe(0.9 + 0.18 + 0.375 + 0.15);
   });
 
-  it("does not count reasoning twice: it is part of the output", () => {
+  it("the cost of a call does not count reasoning twice: it is part of the output", () => {
     expect(costOf(usage({ outputTokens: 1_000, reasoningTokens: 900 }), price)).toBe(0.015);
   });
 
-  it("is exact where floating point is not", () => {
+  it("the cost of a call is exact where floating point is not", () => {
     expect(costOf(usage({ inputTokens: 1, outputTokens: 2 }), { input: 100_000, output: 100_000 })).toBe(0.3);
     expect(addCosts([0.1, 0.2])).toBe(0.3);
   });
 
-  it("is unknown without a price, and for cached tokens without a price of their own", () => {
+  it("the cost of a call is unknown without a price, and for cached tokens without a price of their own", () => {
     expect(costOf(usage({ inputTokens: 1 }), null)).toBeNull();
     expect(costOf(usage({ inputTokens: 1 }), undefined)).toBeNull();
     expect(costOf(usage({ inputTokens: 10, cacheReadTokens: 5 }), { input: 1, output: 1 })).toBeNull();
     expect(addCosts([1, null])).toBeNull();
   });
 
-  it("follows the tariff for long prompts, and is unknown where that is", () => {
+  it("the cost of a call follows the tariff for long prompts, and is unknown where that is", () => {
     const tiered: Price = { input: 1, output: 1, upToInputTokens: 100, beyond: { input: 10, output: 10 } };
     const { beyond: _, ...open } = tiered;
     expect(costOf(usage({ inputTokens: 100 }), tiered)).toBe(0.0001);
@@ -42,7 +42,7 @@ describe("the cost of a call", () => {
     expect(costOf(usage({ inputTokens: 101 }), open)).toBeNull();
   });
 
-  it("never shrinks when more is used, and the cost of many calls is the sum of theirs", () => {
+  it("the cost of a call never shrinks when more is used, and the cost of many calls is the sum of theirs", () => {
     const tokens = fc.nat(3_000_000);
     fc.assert(
       fc.property(tokens, tokens, tokens, (inputTokens, outputTokens, more) => {
@@ -56,7 +56,7 @@ describe("the cost of a call", () => {
 });
 
 describe("the built-in providers", () => {
-  it("have unique names without a slash, addresses without a trailing one, and know their default model", () => {
+  it("the built-in providers have unique names, clean addresses, and a known default model", () => {
     expect(new Set(providerList.map(({ id }) => id)).size).toBe(providerList.length);
     for (const { id, baseUrl, defaultModel, models, local, keyVariables } of providerList) {
       expect(id).toMatch(/^[a-z]+$/);

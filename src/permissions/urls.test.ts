@@ -42,11 +42,11 @@ describe("an address under a rule", () => {
     ["x.com", "ftp://x.com/", false],
     ["x.com", "not an address", false],
   ];
-  it.each(table)("%s and %s: %s", (rule, address, expected) => {
+  it.each(table)("the URL rule %s matches %s: %s", (rule, address, expected) => {
     expect(matches(rule, address)).toBe(expected);
   });
 
-  it("refuses a bare host over both protocols and a path in any encoding", () => {
+  it("a URL rule refuses a bare host over both protocols and a path in any encoding", () => {
     expect(matches("x.com", "http://x.com/", true)).toBe(true);
     expect(matches("https://x.com", "http://x.com/", true)).toBe(false);
     expect(matches("https://x.com/admin", "https://x.com/%61dmin", true)).toBe(true);
@@ -62,6 +62,6 @@ it.each([
   ["x.com/?q=1", "it must be a host and a path, without spaces, a query, a fragment or a user name"],
   ["user@x.com", "it must be a host and a path, without spaces, a query, a fragment or a user name"],
   ["x.com:port", '"x.com:port" is not a host'],
-])("says why %s could never match", (rule, problem) => {
+])("a URL rule says why %s could never match", (rule, problem) => {
   expect(parseUrlPattern(rule)).toBe(problem);
 });

@@ -9,7 +9,7 @@ const ended = (toolCallId: string): SessionEvent =>
   event("tool.execution_complete", { toolCallId, success: true, result: { content: toolCallId } });
 
 describe("the conversation of an agent", () => {
-  it("contains results of parallel calls in the order of the calls, however the calls end", () => {
+  it("the conversation has results of parallel calls in the order of the calls, however they end", () => {
     const conversation = new Conversation();
     const toolRequests = ["a", "b", "c"].map((toolCallId) => ({ toolCallId, name: "view", arguments: {} }));
     conversation.apply(event("user.message", { content: "go" }));
@@ -27,7 +27,7 @@ describe("the conversation of an agent", () => {
     ]);
   });
 
-  it("changes its version when a result is inserted before another", () => {
+  it("the conversation changes its version when a result is inserted before another", () => {
     const conversation = new Conversation();
     const toolRequests = ["a", "b"].map((toolCallId) => ({ toolCallId, name: "view", arguments: {} }));
     conversation.apply(event("assistant.message", { messageId: "1", content: "", toolRequests }));

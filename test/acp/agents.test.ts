@@ -18,7 +18,7 @@ const steps = [
 ];
 
 describe("agents that work for the main one, in an editor", () => {
-  it("shows their calls with the agent's name to an editor without the draft of subagents", async () => {
+  it("an editor without the draft of subagents sees an agent's calls with the agent's name", async () => {
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Have b.txt written.");
@@ -36,7 +36,7 @@ describe("agents that work for the main one, in an editor", () => {
     });
   });
 
-  it("gives each agent a session of its own in an editor with the draft of subagents", async () => {
+  it("an editor with the draft of subagents gets a session for each agent", async () => {
     await withEditor({ steps, capabilities: { subagents: {} } }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Have b.txt written.");
@@ -66,7 +66,7 @@ describe("agents that work for the main one, in an editor", () => {
     });
   });
 
-  it("cancels one agent by its session, while the main agent continues", async () => {
+  it("an editor cancels one agent by its session, while the main agent continues", async () => {
     const waiting = [task, forAgent(helper, stalls()), says("It was stopped.")];
     await withEditor({ steps: waiting, capabilities: { subagents: {} } }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -80,7 +80,7 @@ describe("agents that work for the main one, in an editor", () => {
     });
   });
 
-  it("shows the files of an agent with a work tree of its own where they are", async () => {
+  it("an editor sees the files of an agent in the agent's own work tree", async () => {
     const isolated = calls([
       "task",
       {

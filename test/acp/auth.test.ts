@@ -28,7 +28,7 @@ const storedKeys = async (editor: Editor): Promise<unknown> =>
   JSON.parse(await readFile(join(editor.state, "providers.json"), "utf8"));
 
 describe("signing in from an editor", () => {
-  it("offers the key of a provider as the one way, and accepts it where a provider answers", async () => {
+  it("an editor is offered sign-in by provider key, which succeeds where a provider answers", async () => {
     await withEditor({ models: ["faux-model"] }, async (editor) => {
       expect(editor.hello.authMethods).toMatchObject([{ id: "provider-key" }]);
       expect(await editor.request("authenticate", { methodId: "provider-key" })).toEqual({});
@@ -36,7 +36,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("says that a key is missing where only the understudy answers", async () => {
+  it("sign-in from an editor reports a missing key where only the understudy answers", async () => {
     await withEditor({ environment: keyless }, async (editor) => {
       expect(await failure(editor.request("authenticate", { methodId: "provider-key" }))).toMatchObject({
         code: -32000,
@@ -45,7 +45,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("opens a page where the user enters a key, tests it with one request, stores it and uses it", async () => {
+  it("sign-in from an editor opens a page for a key, tests the key, stores it and uses it", async () => {
     const steps = [fails(401), says("ready"), says("Hello from the provider.")];
     await withEditor(
       { environment: keyless, keyedBy: "OPENAI_BASE_URL", capabilities: pages, steps },
@@ -75,7 +75,7 @@ describe("signing in from an editor", () => {
     );
   });
 
-  it("stores nothing when the user cancels", async () => {
+  it("sign-in from an editor stores nothing when the user cancels", async () => {
     await withEditor({ environment: keyless, keyedBy: "OPENAI_BASE_URL", capabilities: pages }, async (editor) => {
       editor.fillIn = () => ({ action: "decline" });
       expect(await failure(editor.request("authenticate", { methodId: "provider-key" }))).toMatchObject({
@@ -85,7 +85,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("stores nothing when the user cancels while the key is tested", async () => {
+  it("sign-in from an editor stores nothing when the user cancels while the key is tested", async () => {
     const release = deferred<void>();
     const steps = [withFaults(says("ready"), { stall: "headers", stallUntil: release.promise })];
     await withEditor(
@@ -109,7 +109,7 @@ describe("signing in from an editor", () => {
     );
   });
 
-  it("removes the stored keys on logout, and nothing else", async () => {
+  it("logout from an editor removes the stored keys and nothing else", async () => {
     const files = {
       "state/providers.json": JSON.stringify({
         providers: {
@@ -136,7 +136,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("says on logout which provider still has a key from the environment", async () => {
+  it("logout from an editor names a provider that still has a key from the environment", async () => {
     const environment = { ...keyless, OPENAI_API_KEY: "sk-env" };
     await withEditor({ environment, keyedBy: "OPENAI_BASE_URL" }, async (editor) => {
       expect(await failure(editor.request("logout", {}))).toMatchObject({
@@ -146,7 +146,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("asks for another key when the provider refuses the current one, and the session continues with it", async () => {
+  it("a prompt asks for another key when the provider refuses the current one, and the session continues", async () => {
     const steps = [fails(401), says("ready"), says("Hello.")];
     const environment = { ...keyless, OPENAI_API_KEY: "sk-old" };
     await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", capabilities: pages, steps }, async (editor) => {
@@ -163,7 +163,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("gives the address of the page in the conversation to an editor that opens none, by /login", async () => {
+  it("/login shows the address of the sign-in page to an editor that opens no pages", async () => {
     const environment = keyless;
     await withEditor({ environment, keyedBy: "OPENAI_BASE_URL", steps: [says("ready")] }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -178,7 +178,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("ends /login when the editor cancels the turn", async () => {
+  it("/login ends when the editor cancels the turn", async () => {
     await withEditor({ environment: keyless }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "/login");
@@ -197,7 +197,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("offers a sign-in in a terminal to editors that run one, in the form that they know", async () => {
+  it("sign-in in a terminal is offered to editors that can run one, in the form that they know", async () => {
     await withEditor({ capabilities: { auth: { terminal: true } } }, async ({ hello }) => {
       expect(hello.authMethods?.[1]).toMatchObject({ type: "terminal", args: ["login"] });
     });
@@ -209,7 +209,7 @@ describe("signing in from an editor", () => {
     await withEditor({}, async ({ hello }) => expect(hello.authMethods).toHaveLength(1));
   });
 
-  it("reports whether a provider has a key", async () => {
+  it("auth/status reports whether a provider has a key", async () => {
     await withEditor({ models: ["faux-model"], draft: true }, async (editor) => {
       expect(await editor.request("auth/status", {})).toEqual({ state: "authenticated", accounts: [] });
     });
@@ -225,7 +225,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("fails a prompt with the code for a missing key when the provider refuses the key, and the next one works", async () => {
+  it("a prompt with a refused key fails with the code for a missing key, and the next one works", async () => {
     await withEditor({ steps: [fails(401), says("Hello.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       expect(await failure(editor.prompt(sessionId, "Hello"))).toMatchObject({ code: -32000 });
@@ -233,7 +233,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("fails with other codes for everything else", async () => {
+  it("failures other than a missing key have other error codes in an editor", async () => {
     await withEditor({ steps: [fails(400)] }, async (editor) => {
       const { sessionId } = await editor.open();
       expect(await failure(editor.prompt(sessionId, "Hello"))).toMatchObject({ code: -32603 });

@@ -5,7 +5,7 @@ import { type Opened, withEditor } from "./stage.ts";
 const optionOf = (options: Opened["configOptions"], id: string) => options.find((option) => option.id === id);
 
 describe("slash commands in an editor", () => {
-  it("lists the commands with their hints once the session is open", async () => {
+  it("an editor gets the commands with their hints once the session is open", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       const listed = () => editor.updates("available_commands_update", sessionId).at(-1)?.availableCommands ?? [];
@@ -15,7 +15,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("runs a command and answers with its text, without a model call", async () => {
+  it("an editor's slash command answers with its text, without a model call", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       expect(await editor.prompt(sessionId, "/usage")).toEqual({ stopReason: "end_turn" });
@@ -24,7 +24,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("compacts the conversation on /compact instead of sending the word to the model", async () => {
+  it("/compact in an editor compacts the conversation instead of sending a prompt", async () => {
     const summary = "<overview>They greeted.</overview>";
     const steps = [says("Hello."), says("Well."), says(summary), says("Yes.")];
     await withEditor({ steps, capabilities: { session: { compaction: {} } } }, async (editor) => {
@@ -38,7 +38,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("says that a command does not exist, and sends a path as a prompt", async () => {
+  it("an editor's unknown command is reported, and a path is sent as a prompt", async () => {
     await withEditor({ steps: [says("A folder.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       expect(await editor.prompt(sessionId, "/compct")).toEqual({ stopReason: "end_turn" });
@@ -50,7 +50,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("sends the prompt that a command makes with the limits of the command, and quotes beside it as data", async () => {
+  it("an editor's command prompt has the limits of the command, and quotes beside it are data", async () => {
     const steps = [calls(["bash", { command: "ls", description: "Lists" }]), otherwise(says("Enough."))];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -64,7 +64,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("reads a quote that begins with a slash as data, never as a command", async () => {
+  it("an editor's quote that begins with a slash is data, never a command", async () => {
     await withEditor({ steps: [says("Noted.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const resource = { uri: "file:///notes.md", text: "/autopilot" };
@@ -74,7 +74,7 @@ describe("slash commands in an editor", () => {
     });
   });
 
-  it("stops a compaction that the user cancels", async () => {
+  it("an editor's cancel stops a compaction", async () => {
     const steps = [says("Hello."), says("Well."), stalls()];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -89,7 +89,7 @@ describe("slash commands in an editor", () => {
 });
 
 describe("settings of a session in an editor", () => {
-  it("offers mode, model and effort, and answers a change with all of them", async () => {
+  it("an editor can set mode, model and effort, and a change is answered with all of them", async () => {
     const steps = [says("With the other model.")];
     await withEditor({ steps, models: ["faux-model", "other-model"] }, async (editor) => {
       const { sessionId, configOptions } = await editor.open();
@@ -119,7 +119,7 @@ describe("settings of a session in an editor", () => {
     });
   });
 
-  it("tells the editor of a mode that was changed elsewhere, in both forms of the protocol", async () => {
+  it("an editor is notified of a mode that was changed elsewhere, in both forms of the protocol", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "/plan");

@@ -90,7 +90,7 @@ const textOf = (asked: RequestPermissionRequest | undefined): string =>
     .join("");
 
 describe("an editor over the Agent Client Protocol", () => {
-  it("opens a session, prompts it, sees words and calls, and decides", async () => {
+  it("an editor opens a session, prompts it, sees text and calls, and decides on permissions", async () => {
     const steps = [
       calls(["create", { path: "b.txt", file_text: "new\n" }]),
       says("Written."),
@@ -119,7 +119,7 @@ describe("an editor over the Agent Client Protocol", () => {
     });
   });
 
-  it("MEM-23 is asked about what would be remembered, with the kind of the request", async () => {
+  it("MEM-23 an editor is asked before a fact is stored, with the kind of the request", async () => {
     const fact = {
       subject: "testing",
       fact: "Tests run with npm test.",
@@ -140,7 +140,7 @@ describe("an editor over the Agent Client Protocol", () => {
     });
   });
 
-  it("is asked about a command with all of it in sight, and about leaving the sandbox in other words", async () => {
+  it("an editor is asked about a command with its whole text, and differently about leaving the sandbox", async () => {
     const hidden = `ls${" ".repeat(2_000)}; rm -rf \u001b[8mx`;
     const steps = [calls(["bash", { command: hidden, unsandboxed: true }]), says("Done.")];
     await withEditor(steps, async (editor, request, { cwd }) => {
@@ -157,7 +157,7 @@ describe("an editor over the Agent Client Protocol", () => {
     });
   });
 
-  it("is asked about an MCP tool by its real name, with its description and arguments", async () => {
+  it("an editor is asked about an MCP tool by its real name, with its description and arguments", async () => {
     const steps = [calls(["greeter-delete_all", { path: "/home" }]), says("Done.")];
     await withEditor(steps, async (editor, request, { cwd }) => {
       const { writeFile } = await import("node:fs/promises");
@@ -174,7 +174,7 @@ describe("an editor over the Agent Client Protocol", () => {
     });
   });
 
-  it("quotes what an editor embeds: it can forge nothing of ours", async () => {
+  it("text that an editor embeds is quoted and cannot forge a tag of ours", async () => {
     await withEditor([says("Read.")], async (_editor, request, { cwd, shown }) => {
       await request("initialize", { protocolVersion: 1, clientCapabilities: {} });
       const { sessionId }: { sessionId: string } = await request("session/new", { cwd, mcpServers: [] });
@@ -194,7 +194,7 @@ describe("an editor over the Agent Client Protocol", () => {
     });
   });
 
-  it("loads a session again with what was said, and switches its mode", async () => {
+  it("an editor loads a session with its conversation, and switches its mode", async () => {
     await withEditor([says("Noted: 42.")], async (editor, request, { cwd }) => {
       await request("initialize", { protocolVersion: 1, clientCapabilities: {} });
       const { sessionId }: { sessionId: string } = await request("session/new", { cwd, mcpServers: [] });

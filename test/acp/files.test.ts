@@ -9,7 +9,7 @@ const lastRequest = (editor: { model: { requests: readonly { body: unknown }[] }
   JSON.stringify(editor.model.requests.at(-1)?.body);
 
 describe("files that the editor has open", () => {
-  it("shows the agent unsaved text, and labels it as unsaved", async () => {
+  it("an editor's unsaved text is shown to the agent and labelled as unsaved", async () => {
     const steps = [calls(["view", { path: "a.txt" }]), says("Read.")];
     await withEditor({ steps, capabilities: fs }, async (editor) => {
       editor.buffers.set(join(await realpath(editor.cwd), "a.txt"), "one\nunsaved\n");
@@ -20,7 +20,7 @@ describe("files that the editor has open", () => {
     });
   });
 
-  it("changes text that is not saved, shows that diff, and has the editor write it", async () => {
+  it("an editor's unsaved text is edited, shown as a diff, and written by the editor", async () => {
     const steps = [calls(["edit", { path: "a.txt", old_str: "unsaved", new_str: "changed" }]), says("Done.")];
     await withEditor({ steps, capabilities: fs }, async (editor) => {
       const path = join(await realpath(editor.cwd), "a.txt");
@@ -37,7 +37,7 @@ describe("files that the editor has open", () => {
     });
   });
 
-  it("writes the file on disk if the editor has no other content, and keeps its line ends", async () => {
+  it("an editor's file without other content is written on disk, and keeps its line ends", async () => {
     const steps = [calls(["edit", { path: "b.txt", old_str: "two", new_str: "2" }]), says("Done.")];
     const files = { "work/b.txt": "one\r\ntwo\r\n" };
     await withEditor({ steps, files, capabilities: fs }, async (editor) => {
@@ -51,7 +51,7 @@ describe("files that the editor has open", () => {
     });
   });
 
-  it("writes unsaved text with the change on disk where the editor only reads files", async () => {
+  it("an editor that only reads files gets unsaved text written to disk with the change", async () => {
     const steps = [calls(["edit", { path: "a.txt", old_str: "unsaved", new_str: "changed" }]), says("Done.")];
     await withEditor({ steps, capabilities: { fs: { readTextFile: true } } }, async (editor) => {
       const path = join(await realpath(editor.cwd), "a.txt");
@@ -63,7 +63,7 @@ describe("files that the editor has open", () => {
     });
   });
 
-  it("asks the editor for no file outside the allowed folders, and for none without the capability", async () => {
+  it("an editor is asked for no file outside the allowed folders, and for none without the capability", async () => {
     const steps = [calls(["view", { path: "out.txt" }]), says("No.")];
     const files = { "secret.txt": "secret\n" };
     await withEditor({ steps, files, capabilities: fs }, async (editor) => {

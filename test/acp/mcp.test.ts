@@ -15,7 +15,7 @@ const lastRequest = (editor: { model: { requests: readonly { body: unknown }[] }
   JSON.stringify(editor.model.requests.at(-1)?.body);
 
 describe("MCP servers that an editor brings", () => {
-  it("answers over HTTP and over SSE, with the headers that the editor gives", async () => {
+  it("an editor's MCP servers work over HTTP and SSE, with the headers that the editor gives", async () => {
     const heard: (string | undefined)[] = [];
     const greeter = (): McpServer => {
       const server = new McpServer({ name: "greeter", version: "1.0.0" });
@@ -59,7 +59,7 @@ describe("MCP servers that an editor brings", () => {
     }
   });
 
-  it("asks the user in a form of the editor, and gets the answer", async () => {
+  it("an editor's MCP server asks the user in a form, and gets the answer", async () => {
     const steps = [calls(["one-ask", {}]), says("Asked.")];
     await withEditor({ steps, capabilities: { elicitation: { form: {} } } }, async (editor) => {
       const { sessionId } = await editor.open({ mcpServers: [one] });
@@ -78,7 +78,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("shows a question for an agent at the call of that agent", async () => {
+  it("an MCP server's question for an agent is shown at the call of that agent", async () => {
     const task = calls([
       "task",
       { agent_type: "general-purpose", name: "helper", description: "Ask", prompt: "Ask for the name." },
@@ -96,7 +96,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("asks the user to open an address if the editor can, and continues", async () => {
+  it("an MCP server asks the user of an editor to open an address, and continues", async () => {
     const steps = [calls(["one-visit", {}]), says("Visited.")];
     await withEditor({ steps, capabilities: { elicitation: { form: {}, url: {} } } }, async (editor) => {
       const { sessionId } = await editor.open({ mcpServers: [one] });
@@ -113,7 +113,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("signs in to a server by /mcp login: the editor opens the address, and the tools are there afterwards", async () => {
+  it("/mcp login in an editor opens the address, and the tools are available afterwards", async () => {
     const oauth = await oauthServer();
     const mcpServers = [{ type: "http", name: "far", url: oauth.url, headers: [] }];
     const steps = [says("No tools."), says("Now they are there.")];
@@ -134,7 +134,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("gives up a sign-in that the user declines, and refuses one for a local server", async () => {
+  it("/mcp login in an editor ends when the user declines, and refuses a local server", async () => {
     const oauth = await oauthServer();
     const mcpServers = [{ type: "http", name: "far", url: oauth.url, headers: [] }, one];
     await withEditor({ capabilities: { elicitation: { url: {} } } }, async (editor) => {
@@ -154,7 +154,7 @@ describe("MCP servers that an editor brings", () => {
     });
   });
 
-  it("is not told of forms where the editor has none", async () => {
+  it("an MCP server does not see the capability for forms where the editor has none", async () => {
     const steps = [calls(["one-capabilities", {}]), says("None.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open({ mcpServers: [one] });

@@ -9,7 +9,7 @@ const lastRequest = (editor: { model: { requests: readonly { body: unknown }[] }
   JSON.stringify(editor.model.requests.at(-1)?.body);
 
 describe("questions to the user of an editor", () => {
-  it("asks in a form where the editor has forms, and takes a choice", async () => {
+  it("ask_user opens a form in an editor that has forms, and returns the choice", async () => {
     const steps = [calls(["ask_user", question]), says("Red it is.")];
     await withEditor({ steps, capabilities: forms }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -30,7 +30,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("takes an answer in the user's own words from a form, and none when the user declines", async () => {
+  it("ask_user returns the user's own words from a form, and none when the user declines", async () => {
     const steps = [
       calls(["ask_user", { question: "Why?" }]),
       calls(["ask_user", { question: "Really?" }]),
@@ -46,7 +46,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("offers the choices as options where the editor has no forms", async () => {
+  it("ask_user offers the choices as options where the editor has no forms", async () => {
     const steps = [calls(["ask_user", question]), calls(["ask_user", question]), says("Ok.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -60,7 +60,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("tells the agent at once that the user cannot answer in words if the editor has no forms", async () => {
+  it("ask_user reports at once that the user cannot answer in words if the editor has no forms", async () => {
     const steps = [calls(["ask_user", { question: "Why?" }]), says("Then not.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -70,7 +70,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("asks to approve the plan, and leaves plan mode by the action that was chosen", async () => {
+  it("an editor is asked to approve the plan, and the chosen action leaves plan mode", async () => {
     const propose = calls(["exit_plan_mode", { summary: "Write b.txt.", actions: ["interactive", "exit_only"] }]);
     const steps = [propose, propose, says("Started.")];
     await withEditor({ steps }, async (editor) => {
@@ -91,7 +91,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("takes an open question back when the user cancels the turn", async () => {
+  it("a question in an editor is closed when the user cancels the turn", async () => {
     const steps = [calls(["ask_user", question]), says("Ok.")];
     await withEditor({ steps, capabilities: forms }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -105,7 +105,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("passes on a form that a program asks for, and the answer to it", async () => {
+  it("a form that a program requests is passed to the editor, and so is the answer", async () => {
     const requestedSchema = { type: "object", properties: { port: { type: "integer", title: "Port" } } };
     await withEditor({ capabilities: forms }, async (editor) => {
       const { sessionId } = await editor.open();

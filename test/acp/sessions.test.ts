@@ -11,7 +11,7 @@ const reopen = (editor: Editor, method: string, sessionId: string) =>
   editor.request<Opened>(method, { sessionId, cwd: editor.cwd, mcpServers: [] });
 
 describe("sessions of an editor", () => {
-  it("lists, closes, resumes and deletes a session", async () => {
+  it("an editor lists, closes, resumes and deletes a session", async () => {
     await withEditor({ steps: [says("One."), says("Two.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Say one");
@@ -30,7 +30,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("forks a session: the copy has the history, and the original continues without it", async () => {
+  it("an editor forks a session: the copy has the history, and the original continues without it", async () => {
     await withEditor({ steps: [says("Noted."), says("42."), says("Yes.")], draft: true }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "Remember 42");
@@ -44,7 +44,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("says that a reply was cut off at the output limit, and not for the reply after it", async () => {
+  it("an editor gets max_tokens for a reply that was cut off, and not for the reply after it", async () => {
     const cutOff: Moves = [
       { type: "text", delta: "Once upon" },
       { type: "end", stop: "length" },
@@ -56,7 +56,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("cancels the turn that is under way when its session is closed", async () => {
+  it("an editor that closes a session cancels its current turn", async () => {
     await withEditor({ steps: [stalls()] }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "Wait");
@@ -66,7 +66,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("cancels the prompts that wait, too", async () => {
+  it("an editor's cancel also cancels the waiting prompts", async () => {
     await withEditor({ steps: [stalls(), says("Third.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const calls = () => editor.model.requests.filter(({ wire }) => wire !== undefined).length;
@@ -84,7 +84,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("cancels the turn when the editor gives up the request", async () => {
+  it("an editor that aborts its request cancels the turn", async () => {
     await withEditor({ steps: [stalls(), says("Still here.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const giveUp = new AbortController();
@@ -97,7 +97,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("ends the prompt of a session that the editor opens again meanwhile", async () => {
+  it("an editor that opens a session again ends the prompt in progress", async () => {
     await withEditor({ steps: [stalls()] }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "Wait").catch((error: Error) => error.message);
@@ -107,7 +107,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("loads a session with its thoughts, calls, plan and title", async () => {
+  it("an editor loads a session with its thoughts, calls, plan and title", async () => {
     const steps = [
       thinks("I should look.", calls(["view", { path: "a.txt" }], ["update_todo", { todos: "- [x] Look" }])),
       says("Two lines."),
@@ -133,7 +133,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("sends no half of a character, which editors could not read", async () => {
+  it("an editor gets no half of a surrogate pair", async () => {
     await withEditor({ steps: [says("Half \ud83d of a smile.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       await editor.prompt(sessionId, "\ude00 is the other half");
@@ -144,7 +144,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("tells the title, and the size of the context after each model call", async () => {
+  it("an editor gets the title, and the size of the context after each model call", async () => {
     const steps = [withUsage(says("Hello."), { inputTokens: 900, outputTokens: 100 })];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -156,7 +156,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("shows warnings as notices to an editor that shows notices", async () => {
+  it("an editor that shows notices gets warnings as notices", async () => {
     const command = "troupe-no-such-program";
     const server = { name: "lost", command, args: [], env: [] };
     await withEditor({ steps: [says("Hello.")], capabilities: { session: { notices: {} } } }, async (editor) => {
@@ -170,7 +170,7 @@ describe("sessions of an editor", () => {
 });
 
 describe("content of a prompt", () => {
-  it("refuses audio and content of an unknown type with a clear error", async () => {
+  it("an editor's prompt with audio or content of an unknown type is refused with a clear error", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       const audio = { type: "audio", data: "AAAA", mimeType: "audio/wav" };
@@ -183,7 +183,7 @@ describe("content of a prompt", () => {
     });
   });
 
-  it("shows an image to the model, quotes an SVG, and refuses an image without data", async () => {
+  it("an editor's image is shown to the model, an SVG is quoted, and an image without data is refused", async () => {
     await withEditor({ steps: [says("Red."), says("Still here.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const image = (data: string, mimeType: string) => ({ type: "image", data, mimeType });
@@ -200,7 +200,7 @@ describe("content of a prompt", () => {
     });
   });
 
-  it("names what is missing in a resource or a server", async () => {
+  it("an editor's resource or server with a missing field is refused with the field's name", async () => {
     await withEditor({}, async (editor) => {
       const { sessionId } = await editor.open();
       const resource = { uri: "file:///x.bin" };
@@ -211,7 +211,7 @@ describe("content of a prompt", () => {
     });
   });
 
-  it("reads the bytes of an embedded resource: text is quoted, an image is shown, the rest is named", async () => {
+  it("an editor's embedded resource is read: text is quoted, an image is shown, the rest is named", async () => {
     await withEditor({ steps: [says("Read.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const blob = (uri: string, mimeType: string, bytes: string) => {
@@ -231,7 +231,7 @@ describe("content of a prompt", () => {
     });
   });
 
-  it("attaches a linked file with its lines and a linked folder, and frames any other link as data", async () => {
+  it("an editor's linked file is attached with its lines, a folder too, and any other link is quoted data", async () => {
     await withEditor({ steps: [says("Read.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const link = (uri: string) => ({ type: "resource_link", uri, name: "x" });

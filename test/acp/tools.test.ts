@@ -7,7 +7,7 @@ import { withEditor } from "./stage.ts";
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
 
 describe("calls of tools in an editor", () => {
-  it("shows an edit as a diff with its location, in the permission request and in the result", async () => {
+  it("an edit is shown in an editor as a diff with its location, in the request and in the result", async () => {
     const steps = [calls(["edit", { path: "a.txt", old_str: "two", new_str: "2" }]), says("Changed.")];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -22,7 +22,7 @@ describe("calls of tools in an editor", () => {
     });
   });
 
-  it("shows a new file as a diff without an old text, and a read with the line it starts at", async () => {
+  it("a new file is shown in an editor as a diff without an old text, and a read with its first line", async () => {
     const steps = [
       calls(["create", { path: "b.txt", file_text: "new\n" }]),
       calls(["view", { path: "a.txt", view_range: [2, 2] }]),
@@ -38,7 +38,7 @@ describe("calls of tools in an editor", () => {
     });
   });
 
-  it("shows the output of a command while it runs", async () => {
+  it("an editor shows the output of a command while it runs", async () => {
     const command = "echo first; until [ -e go ]; do sleep 0.05; done; echo last";
     const steps = [calls(["bash", { command, description: "Waits" }]), says("Done.")];
     await withEditor({ steps }, async (editor) => {
@@ -55,7 +55,7 @@ describe("calls of tools in an editor", () => {
     });
   });
 
-  it("feeds the terminal of an editor that draws one, and says how the command ended", async () => {
+  it("an editor that draws a terminal gets the output, and how the command ended", async () => {
     const steps = [calls(["bash", { command: "echo hello; exit 3", description: "Fails" }]), says("Done.")];
     await withEditor({ steps, capabilities: { _meta: { terminal_output: true } } }, async (editor) => {
       const { sessionId } = await editor.open();
@@ -73,7 +73,7 @@ describe("calls of tools in an editor", () => {
     });
   });
 
-  it("shows an image that a tool returned", async () => {
+  it("an editor shows an image that a tool returned", async () => {
     const steps = [calls(["view", { path: "red.png" }]), says("It is red.")];
     const files = { "work/red.png": Buffer.from(PIXEL, "base64") };
     await withEditor({ steps, files }, async (editor) => {
@@ -84,7 +84,7 @@ describe("calls of tools in an editor", () => {
     });
   });
 
-  it("shows the todo list as a plan, from update_todo and from the table of todos", async () => {
+  it("an editor shows the todo list as a plan, from update_todo and from the table of todos", async () => {
     const todos = "- [x] Look\n- [-] Change\n- [ ] Test";
     const steps = [
       calls(["update_todo", { todos }]),

@@ -66,7 +66,7 @@ const whoami = (description = "Who?"): McpToolDefinition => ({
 });
 
 describe("troupe mcp add", () => {
-  it("writes a program with its arguments, in a file of the owner alone", async () => {
+  it("troupe mcp add writes a program with its arguments, in a file that only the owner can read", async () => {
     await using folder = await place();
     const words = ["add", "files", "--env", "TOKEN=${MY_TOKEN}", "--env", "LIST=a,b=c", "--tools", "read, list"];
     const { code, printed } = await run(folder, [
@@ -96,7 +96,7 @@ describe("troupe mcp add", () => {
     expect(statSync(folder.at(FILE)).mode & 0o777).toBe(0o600);
   });
 
-  it("writes an address with its headers, and leaves what else is in the file", async () => {
+  it("troupe mcp add writes an address with its headers, and keeps the other content of the file", async () => {
     await using folder = await place({ [FILE]: '{"other":[1],"mcpServers":{"old":{"command":"x","mine":true}}}' });
     await run(folder, ["add", "web", "https://example.com/mcp", "--header", "Authorization: Bearer s3cret, really"]);
     await run(folder, ["add", "events", "http://127.0.0.1:1/sse", "--transport", "sse"]);
@@ -122,7 +122,7 @@ describe("troupe mcp add", () => {
     [["add", "a", "https://a", "--env", "A=s3cret"], "--env is for a command"],
     [["add", "a", "--header", "A: s3cret", "--", "x"], "--header is for a url"],
     [["add", "a", "--transport", "carrier", "--", "x"], "--transport must be one of"],
-  ])("refuses %j, changes nothing and repeats no secret", async (words, message) => {
+  ])("troupe mcp add refuses %j, changes nothing and repeats no secret", async (words, message) => {
     await using folder = await place({ [FILE]: '{"mcpServers":{"old":{"command":"x"}}}' });
     const failure = await run(folder, words).then(
       () => "no failure",
@@ -133,7 +133,7 @@ describe("troupe mcp add", () => {
     expect(await folder.read(FILE)).toBe('{"mcpServers":{"old":{"command":"x"}}}');
   });
 
-  it("does not touch a file it cannot read", async () => {
+  it("troupe mcp add does not touch a file that it cannot parse", async () => {
     await using folder = await place({ [FILE]: "{ half" });
     await expect(run(folder, ["add", "a", "--", "x"])).rejects.toMatchObject({
       message: `${folder.at(FILE)} is not a JSON object.`,
@@ -157,7 +157,7 @@ describe("troupe mcp list and get", () => {
   });
   const environment = { HIDDEN: "s3cret" };
 
-  it("show scope, transport and state without connecting, and no secret", async () => {
+  it("troupe mcp list shows scope, transport and state without connecting, and no secret", async () => {
     await using folder = await place({ [FILE]: config, "work/.mcp.json": '{"mcpServers":{"p":{"command":"y"}}}' });
     const probe = () => Promise.reject(new Error("must not connect"));
     const { printed, said } = await run(folder, ["list"], { environment, probe, sources: { trust: () => "changed" } });
@@ -179,7 +179,7 @@ describe("troupe mcp list and get", () => {
     expect(printed + asJson.printed).not.toContain("s3cret");
   });
 
-  it("show one server with its tools and what is agreed of them", async () => {
+  it("troupe mcp get shows a server with its tools and which of them are approved", async () => {
     await using folder = await place({ [FILE]: config });
     const probe = async () => ({ status: "connected" as const, definitions: [whoami()] });
     const { printed } = await run(folder, ["get", "a", "--connect"], { environment, probe });
@@ -204,7 +204,7 @@ describe("troupe mcp list and get", () => {
     );
   });
 
-  it("name the nearest server, and the nearest command", async () => {
+  it("troupe mcp get suggests the nearest server, and troupe mcp the nearest command", async () => {
     await using folder = await place({ [FILE]: '{"mcpServers":{"github":{"command":"x"}}}' });
     await expect(run(folder, ["get", "gihtub"])).rejects.toMatchObject({ hint: "Did you mean github?" });
     await expect(run(folder, ["aprove", "github"])).rejects.toThrow("Did you mean approve?");
@@ -216,7 +216,7 @@ describe("troupe mcp list and get", () => {
 });
 
 describe("troupe mcp remove, enable and disable", () => {
-  it("change the user's file alone", async () => {
+  it("troupe mcp remove, enable and disable change the user's file only", async () => {
     const before = { mcpServers: { a: { command: "x" }, b: { command: "x", disabled: true } }, kept: 1 };
     await using folder = await place({
       [FILE]: JSON.stringify(before),
@@ -236,7 +236,7 @@ describe("troupe mcp remove, enable and disable", () => {
 });
 
 describe("troupe mcp approve", () => {
-  it("F01, F02: shows whole definitions and differences, and agrees to exactly these", async () => {
+  it("F01, F02: troupe mcp approve shows whole definitions and differences, and approves exactly these", async () => {
     await using folder = await place({ [FILE]: '{"mcpServers":{"a":{"command":"x"}}}' });
     const listing = { now: [whoami()] };
     const probe = async () => ({ status: "connected" as const, definitions: listing.now });
@@ -250,7 +250,7 @@ describe("troupe mcp approve", () => {
     await expect(run(folder, ["approve", "a"], { probe: failing })).rejects.toThrow("could not be listed: gone");
   });
 
-  it("works from the last listing when nothing can be connected", async () => {
+  it("troupe mcp approve uses the last listing when it cannot connect", async () => {
     await using folder = await place({ [FILE]: '{"mcpServers":{"a":{"command":"x"}}}' });
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("home") });
     const config = { name: "a", scope: "user", source: "", tools: [], timeoutMs: 1 } as const;
@@ -260,7 +260,7 @@ describe("troupe mcp approve", () => {
     expect(pins.check({ ...config, transport }, whoami())).toBe("ok");
   });
 
-  it("A05: approves the entry of a project as it is shown, once its folder is trusted", async () => {
+  it("A05: troupe mcp approve approves a project's entry as shown, once its folder is trusted", async () => {
     await using folder = await place({ "work/.mcp.json": '{"mcpServers":{"p":{"command":"sh","args":["-c","id"]}}}' });
     const approved: string[] = [];
     const approveItem = async ({ digest }: { digest: string }): Promise<void> => void approved.push(digest);
@@ -273,7 +273,7 @@ describe("troupe mcp approve", () => {
     await expect(untrusted).rejects.toThrow("belongs to a folder that is not trusted");
   });
 
-  it("can be part of adding", async () => {
+  it("troupe mcp add --connect can approve the server's tools at once", async () => {
     await using folder = await place();
     const probe = async () => ({ status: "connected" as const, definitions: [whoami()] });
     const { printed } = await run(folder, ["add", "a", "--connect", "--", "x"], { probe });
@@ -282,7 +282,7 @@ describe("troupe mcp approve", () => {
 });
 
 describe("troupe mcp login and logout", () => {
-  it("print where to sign in, keep the sign-in, show that it is there, and forget it", async () => {
+  it("troupe mcp login prints the address and keeps the sign-in, and logout removes it", async () => {
     const server = await oauthServer();
     await using folder = await place({ [FILE]: JSON.stringify({ mcpServers: { web: { url: server.url } } }) });
     const { printed } = await run(folder, ["login", "web"]);
@@ -296,7 +296,7 @@ describe("troupe mcp login and logout", () => {
     expect((await run(folder, ["login", "web"])).printed).toBe("web needs no sign-in.\n");
   });
 
-  it("is for remote servers, and takes a secret from the environment alone", async () => {
+  it("troupe mcp login is for remote servers, and takes a secret only from the environment", async () => {
     const server = await oauthServer();
     server.clients.set("robot", { secret: "s3cret" });
     const robot = { url: server.url, oauthClientId: "robot", oauthGrantType: "client_credentials" };

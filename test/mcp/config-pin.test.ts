@@ -12,7 +12,7 @@ describe("the identity of a server", () => {
     timeoutMs: 1,
   });
 
-  it("shows a person all of it, one fact a line", () => {
+  it("the identity of an MCP server is shown in full, one fact a line", () => {
     const shown = (transport: McpServerConfig["transport"]): string => pinnedItem(server(transport)).shown;
     expect(
       shown({
@@ -42,7 +42,7 @@ describe("the identity of a server", () => {
     );
   });
 
-  it("shows no secret in lists, where hidden characters are visible too", () => {
+  it("the identity of an MCP server has no secret in lists, and visible hidden characters", () => {
     const list = (transport: McpServerConfig["transport"]): string => shownServer(server(transport));
     const args = ["--api-key=abc", "--token", "abc", "--key", "$KEY", "a\u202eb", "two\nlines"];
     expect(list({ type: "stdio", command: "npx", args, environment: { S: "abc" } })).toBe(
@@ -53,13 +53,13 @@ describe("the identity of a server", () => {
     );
   });
 
-  it("is another when the hosts change", () => {
+  it("the identity of an MCP server changes with its hosts", () => {
     const digest = (hosts: readonly string[]): string =>
       pinnedItem(server({ type: "stdio", command: "a", args: [], environment: {}, hosts })).digest;
     expect(new Set([digest([]), digest(["a.example"]), digest(["a.example:80"])]).size).toBe(3);
   });
 
-  it("is another for other values where trust is concerned, and the same server whatever its secrets are", () => {
+  it("the identity of an MCP server changes with values that matter for trust, and not with secrets", () => {
     const one = server({ type: "http", url: "https://a/", headers: { A: "1" } });
     const other = server({ type: "http", url: "https://a/", headers: { A: "2" } });
     const third = server({ type: "http", url: "https://b/", headers: { A: "1" } });

@@ -25,7 +25,7 @@ function failureOf(server: McpServerPort): Promise<Error> {
 }
 
 describe("a hostile MCP server hurts only its own calls", () => {
-  it("when it never answers the handshake", async () => {
+  it("an MCP server that never answers the handshake fails alone", async () => {
     const server = mcp.use(scripted("mute", { timeoutMs: 400 }));
     expect((await whileHealthy(failureOf(server))).message).toMatch(
       /mute could not be reached: no answer within 0.4 s/,
@@ -33,7 +33,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(server.state().status).toBe("failed");
   });
 
-  it("when it never answers a call: the call is cancelled over there, and ends", async () => {
+  it("an MCP call that is never answered is cancelled on the server and ends", async () => {
     await using folder = await tempFolder({ log: "" });
     const server = mcp.use(scripted("hangs", { timeoutMs: 4_000, argument: folder.at("log") }));
     const failure = await whileHealthy(failureOf(server));
@@ -42,7 +42,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(server.state().status).toBe("connected");
   });
 
-  it("ends at once when the call is stopped, and notifies the server", async () => {
+  it("an MCP call that is stopped ends at once, and the server is notified", async () => {
     await using folder = await tempFolder({ log: "" });
     const server = mcp.use(scripted("hangs", { timeoutMs: 60_000, argument: folder.at("log") }));
     const [tool] = await toolsOf(server);
@@ -62,7 +62,7 @@ describe("a hostile MCP server hurts only its own calls", () => {
     ["noise", /wrote more than 1 MiB that is no JSON-RPC message/],
     ["notifies", /sent more than 5000 unrequested messages/],
     ["dies", /ended with exit code 3.*out of cheese/s],
-  ])("when it answers a call with: %s", async (mode, words) => {
+  ])("an MCP server that answers a call with %s fails only that call", async (mode, words) => {
     const before = process.memoryUsage().rss;
     const failure = await whileHealthy(failureOf(mcp.use(scripted(mode))));
     expect(failure.name).toBe("ToolError");
@@ -71,18 +71,18 @@ describe("a hostile MCP server hurts only its own calls", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
   });
 
-  it.each(["garbage", "twice"])("and is understood all the same: %s", async (mode) => {
+  it.each(["garbage", "twice"])("an MCP server's odd but valid reply is understood: %s", async (mode) => {
     expect(await whileHealthy(callFirst(mcp.use(scripted(mode))))).toMatch(/hello$|after the garbage$/);
   });
 
-  it("when it answers calls that were not made, or with nothing", async () => {
+  it("an MCP server that answers unknown calls, or with nothing, cannot answer another call", async () => {
     const server = mcp.use(scripted("lies", { timeoutMs: 1000 }));
     const outcome = await whileHealthy(callFirst(server).catch((error: Error) => error.message));
     expect(outcome).toMatch(/hello$|refused the call or failed|was silent/);
     expect(outcome).not.toContain("for another call");
   });
 
-  it("when it lists ten thousand tools, or pages without end", async () => {
+  it("an MCP server that lists ten thousand tools, or pages without end, is cut with a notice", async () => {
     const notices: string[] = [];
     const user = { onNotice: (_name: string, notice: string) => notices.push(notice) };
     expect(await whileHealthy(mcp.use(scripted("many"), user).definitions(never()))).toHaveLength(256);
@@ -95,14 +95,14 @@ describe("a hostile MCP server hurts only its own calls", () => {
     );
   });
 
-  it("when a description is endless and hides things (F01)", async () => {
+  it("F01: an MCP tool's endless description with hidden characters is cut and made visible", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("giant")));
     expect(tool?.description.length).toBeLessThanOrEqual(2000);
     expect(tool?.description).toMatch(/^Read the manual\.<U\+E0049><U\+E0047> <U\+202E>evil x/);
     expect(tool?.description).not.toMatch(/\u001b|owned/);
   });
 
-  it("when its schemas are bombs: those tools are dropped and named, the others are used", async () => {
+  it("an MCP server's schemas that are too large are dropped and named, the other tools are used", async () => {
     const notices: string[] = [];
     const server = mcp.use(scripted("bombs"), { onNotice: (_name, notice) => notices.push(notice) });
     expect((await toolsOf(server)).map(({ name }) => name)).toEqual(["bombs-cycle", "bombs-echo"]);
@@ -116,14 +116,14 @@ describe("a hostile MCP server hurts only its own calls", () => {
     ]);
   });
 
-  it("when it asks for a person and a model that were not offered", async () => {
+  it("an MCP server cannot ask a user or a model that was not offered", async () => {
     const reply = await whileHealthy(callFirst(mcp.use(scripted("asks"))));
     expect(JSON.parse(reply.slice(reply.indexOf("[")))).toEqual(["Method not found", "Method not found"]);
   });
 });
 
 describe("requests of a server during a call", () => {
-  it("reach the caller, bounded and safe to show, and the call's clock is paused", async () => {
+  it("an MCP server's requests during a call reach the caller, bounded, and pause the call's timeout", async () => {
     const asked: unknown[] = [];
     const server = mcp.use(scripted("asks", { timeoutMs: 3_000 }), {
       elicit: async (request) => {
@@ -149,7 +149,7 @@ describe("requests of a server during a call", () => {
     ]);
   });
 
-  it("is refused when calls of several sessions are under way", async () => {
+  it("an MCP server's request is refused when calls of several sessions are in progress", async () => {
     const config = scripted("asks", { name: "shared" });
     const user = (): object => ({
       elicit: async () => ({ action: "decline" }),

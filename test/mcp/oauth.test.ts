@@ -77,7 +77,7 @@ function memorySignIn({ transport }: McpServerConfig): SignInStore {
 }
 
 describe("signing in", () => {
-  it("registers, proves itself by PKCE, keeps the tokens for the owner alone, and later sessions use them", async () => {
+  it("an MCP sign-in registers, uses PKCE, and stores tokens for the owner only and for later sessions", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();
     const config = remote(server.url);
@@ -93,7 +93,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => what.startsWith("token"))).toEqual(["token authorization_code"]);
   });
 
-  it("is not needed for a public server", async () => {
+  it("an MCP sign-in is not needed for a public server", async () => {
     const server = await oauthServer();
     server.isProtected = false;
     const config = remote(server.url);
@@ -102,7 +102,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => !what.startsWith("mcp "))).toEqual([]);
   });
 
-  it("works for a server that answers initialize without a token and refuses the listing", async () => {
+  it("an MCP sign-in works for a server that allows initialize without a token and refuses the listing", async () => {
     const server = await oauthServer();
     server.open = ["server/discover", "initialize", "notifications/initialized"];
     const config = remote(server.url);
@@ -110,7 +110,7 @@ describe("signing in", () => {
     expect(server.asked).toContain("authorize base");
   });
 
-  it("works for a server that refuses calls only, once a session has met the refusal", async () => {
+  it("an MCP sign-in works for a server that refuses only calls, once a session was refused", async () => {
     const server = await oauthServer();
     server.open = ["server/discover", "initialize", "notifications/initialized", "tools/list"];
     await using mcp = stage({ limits: { backoffMs: 1 }, authProvider: (config) => sessionSignIn({ config, store }) });
@@ -125,7 +125,7 @@ describe("signing in", () => {
     expect(await callFirst(session, {})).toContain("you");
   });
 
-  it("is not lost when a refusal contains text that cannot be stored", async () => {
+  it("an MCP sign-in is not lost when a refusal contains text that cannot be stored", async () => {
     const config = remote("http://127.0.0.1:1/mcp");
     await using folder = await tempFolder();
     const store = onDisk(folder, config);
@@ -142,7 +142,7 @@ describe("signing in", () => {
     { refreshes: false, reason: /refuses the scope base write.*does not help/ },
     { refreshes: true, reason: /403 insufficient_scope/ },
   ])(
-    "is not asked for again when the scope of the last one is still refused (refresh token: $refreshes)",
+    "an MCP sign-in is not requested again for a scope that is still refused (refresh token: $refreshes)",
     async (is) => {
       const server = await oauthServer();
       Object.assign(server, { requiredScope: "write", refusesScope: true, refreshes: is.refreshes });
@@ -161,7 +161,7 @@ describe("signing in", () => {
     },
   );
 
-  it("works with a client id that was given, which is not registered again", async () => {
+  it("an MCP sign-in works with a given client id, without registration", async () => {
     const server = await oauthServer();
     server.clients.set("mine", {});
     const config = remote(server.url, { clientId: "mine", publicClient: true });
@@ -171,7 +171,7 @@ describe("signing in", () => {
     expect(store.read()?.client).toEqual({ client_id: "mine", issuer: server.origin });
   });
 
-  it("uses the address of the client's own description as its id where one is configured", async () => {
+  it("an MCP sign-in uses the address of the client's metadata as its id where one is configured", async () => {
     const server = await oauthServer();
     const clientMetadataUrl = "https://tools.example.com/client.json";
     server.clients.set(clientMetadataUrl, {});
@@ -183,7 +183,7 @@ describe("signing in", () => {
     expect(await whoami(client)).toEqual(YOU);
   });
 
-  it("is required, without a token request, while the client secret is unknown", async () => {
+  it("an MCP sign-in is required, without a token request, while the client secret is unknown", async () => {
     const server = await oauthServer();
     server.clients.set("robot", { secret: "s3cret" });
     const config = remote(server.url, { clientId: "robot", grantType: "client_credentials" });
@@ -194,7 +194,7 @@ describe("signing in", () => {
     expect(server.asked).toEqual([]);
   });
 
-  it("works without a person for a client that has a secret, also when its token has expired", async () => {
+  it("an MCP client with a secret signs in without a user, also when its token has expired", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();
     server.clients.set("robot", { secret: "s3cret" });
@@ -211,7 +211,7 @@ describe("signing in", () => {
     expect(file.split("s3cret")).toHaveLength(2);
   });
 
-  it("signs its requests where the secret of a client is a private key, and sends no secret", async () => {
+  it("an MCP client with a private key signs its requests and sends no secret", async () => {
     const server = await oauthServer();
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     server.clients.set("robot", { key: publicKey });
@@ -226,7 +226,7 @@ describe("signing in", () => {
     await expect(signIn(config, memorySignIn(config), { clientSecret: broken })).rejects.toThrow(/key.*cannot be used/);
   });
 
-  it("gives the secret of a client to the issuer it was first used with, and to no other", async () => {
+  it("an MCP client sends its secret to the issuer it was first used with, and to no other", async () => {
     const server = await oauthServer();
     const other = await oauthServer();
     server.clients.set("robot", { secret: "s3cret" });
@@ -238,7 +238,7 @@ describe("signing in", () => {
     expect(other.asked).toEqual([]);
   });
 
-  it("registers again when the redirect address changes", async () => {
+  it("an MCP sign-in registers again when the redirect address changes", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const store = memorySignIn(config);
@@ -247,7 +247,7 @@ describe("signing in", () => {
     expect(server.asked.filter((what) => what === "register")).toHaveLength(2);
   });
 
-  it("ends with a reason when it is refused, comes too late or is given up", async () => {
+  it("an MCP sign-in ends with a reason when it is refused, comes too late or is given up", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const refusing = (url: URL): void => {
@@ -267,14 +267,14 @@ describe("signing in", () => {
     await expect(given).rejects.toThrow("enough");
   });
 
-  it("says when the server cannot be reached", async () => {
+  it("an MCP sign-in reports a server that cannot be reached", async () => {
     const config = remote("http://127.0.0.1:1/mcp");
     await expect(signIn(config, memorySignIn(config))).rejects.toThrow("http://127.0.0.1:1/mcp cannot be reached");
   });
 });
 
 describe("a session", () => {
-  it("refreshes an expired token automatically and stores the new one", async () => {
+  it("a session refreshes an expired MCP token automatically and stores the new one", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();
     const config = remote(server.url);
@@ -288,7 +288,7 @@ describe("a session", () => {
     expect(onDisk(folder, config).read()?.tokens?.access_token).not.toBe(before?.access_token);
   });
 
-  it("without a sign-in says which command to run, and registers nothing", async () => {
+  it("a session without an MCP sign-in names the command to run, and registers nothing", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const authProvider = sessionSignIn({ config, store: memorySignIn(config) });
@@ -300,7 +300,7 @@ describe("a session", () => {
     expect(server.asked).toEqual([]);
   });
 
-  it("whose refresh is refused needs a sign-in again", async () => {
+  it("a session whose MCP token refresh is refused needs a sign-in again", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
     onTestFinished(() => warn.mockRestore());
     const server = await oauthServer();
@@ -314,7 +314,7 @@ describe("a session", () => {
     expect(store.read()?.tokens).toBeUndefined();
   });
 
-  it("does not throw away the tokens another process has just renewed", async () => {
+  it("a session keeps MCP tokens that another process has just renewed", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
     onTestFinished(() => warn.mockRestore());
     const server = await oauthServer();
@@ -336,7 +336,7 @@ describe("a session", () => {
     expect(other.read()?.tokens).toBeDefined();
   });
 
-  it("that needs a wider scope needs a sign-in, which then asks for it", async () => {
+  it("a session that needs a wider MCP scope needs a sign-in, which then requests it", async () => {
     const server = await oauthServer();
     const config = remote(server.url);
     const store = memorySignIn(config);
@@ -352,7 +352,7 @@ describe("a session", () => {
     expect(await whoami(client)).toEqual(YOU);
   });
 
-  it("gives a server of the same name at another address nothing", async () => {
+  it("an MCP server of the same name at another address gets no tokens", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();
     const config = remote(server.url);
@@ -364,7 +364,7 @@ describe("a session", () => {
 });
 
 describe("the address to come back to", () => {
-  it("accepts only the browser with the right state, once", async () => {
+  it("the redirect address accepts only the browser with the right state, once", async () => {
     const listener = await listenForRedirect({ state: "right", timeoutMs: 5000 });
     const visit = async (path: string, init?: RequestInit) => (await fetch(new URL(path, listener.url), init)).status;
     expect(listener.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
@@ -413,7 +413,7 @@ describe("tokens of the host program", () => {
     return store.read()?.tokens?.access_token ?? "";
   }
 
-  it("are requested with the reason, in order: initial, refresh, upscope, refresh, reauth", async () => {
+  it("MCP tokens are requested from the host with a reason: initial, refresh, upscope, refresh, reauth", async () => {
     const server = await oauthServer();
     const good = await tokenWith(server);
     const fresh: Record<string, string> = { initial: good, upscope: "", refresh: "", reauth: "" };
@@ -449,14 +449,14 @@ describe("tokens of the host program", () => {
   it.each<[string, TokenAnswer]>([
     ["cancels", { kind: "cancelled" }],
     ["brings what no header can carry", { kind: "token", accessToken: "a\r\nx: y" }],
-  ])("leave the server in need of a sign-in when the host %s", async (_, answer) => {
+  ])("an MCP server needs a sign-in when the host %s", async (_, answer) => {
     const server = await oauthServer();
     const { requests, fetch } = host(server, () => answer);
     await expect(connected(server, { fetch })).rejects.toThrow("work needs a sign-in");
     expect(requests).toHaveLength(1);
   });
 
-  it("with a wider scope that do not come cost the call, not the server", async () => {
+  it("a missing MCP token with a wider scope fails the call, not the server", async () => {
     const server = await oauthServer();
     const accessToken = await tokenWith(server);
     const { requests, fetch } = host(server, ({ reason }) =>
@@ -470,14 +470,14 @@ describe("tokens of the host program", () => {
     expect(requests.map(({ reason }) => reason)).toEqual(["initial", "upscope"]);
   });
 
-  it("that are not good are not asked for without end", async () => {
+  it("MCP tokens that are not valid are requested from the host only twice", async () => {
     const server = await oauthServer();
     const { requests, fetch } = host(server, () => ({ kind: "token", accessToken: "bad" }));
     await expect(connected(server, { fetch })).rejects.toThrow();
     expect(requests.map(({ reason }) => reason)).toEqual(["initial", "reauth"]);
   });
 
-  it("are requested once when several requests are refused together, and are sent only to the server", async () => {
+  it("MCP tokens are requested once for several refused requests, and are sent only to the server", async () => {
     const server = await oauthServer();
     const other = await oauthServer();
     other.isProtected = true;

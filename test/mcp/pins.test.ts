@@ -29,7 +29,7 @@ const tool = (name: string, more: Partial<McpToolDefinition> = {}): McpToolDefin
 });
 
 describe("pinned definitions", () => {
-  it("F02: are new until approved, and changed when anything of them that is shown changes", async () => {
+  it("F02: pinned MCP definitions are new until approved, and changed when anything shown changes", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("home") });
     expect([pins.definitions(server()), pins.check(server(), tool("read"))]).toEqual([undefined, "new"]);
@@ -45,7 +45,7 @@ describe("pinned definitions", () => {
     expect(pins.check(server("files", "other"), tool("read", { title: "Read" }))).toBe("new");
   });
 
-  it("agree to one tool at a time, and replace what was agreed to before", async () => {
+  it("an approval pins one MCP tool at a time, and replaces the earlier one", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
     await pins.approve(server(), [tool("read")]);
@@ -56,7 +56,7 @@ describe("pinned definitions", () => {
     expect(pins.approved(server())).toEqual([]);
   });
 
-  it("keep the last listing, which agrees to nothing, for a session that has not connected", async () => {
+  it("pinned MCP definitions keep the last listing, unapproved, for a session that has not connected", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
     await pins.approve(server(), [tool("read")]);
@@ -70,7 +70,7 @@ describe("pinned definitions", () => {
     expect(statSync(folder.at("mcp-tools.json")).mtimeMs).toBe(written);
   });
 
-  it("are in a file of the owner alone, without a lock or a half-written file beside it", async () => {
+  it("pinned MCP definitions are in a file of the owner, without leftover lock or temporary file", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("home") });
     await pins.approve(server(), [tool("read")]);
@@ -81,20 +81,23 @@ describe("pinned definitions", () => {
   it.each([
     ["not JSON", '{"version":1,"servers"', "is not JSON"],
     ["of another shape", '{"version":1,"servers":{"a":[]}}', "is not as expected at servers.a"],
-  ])("that are %s are set aside with a notice, and nothing counts as approved", async (_, text, reason) => {
-    await using folder = await tempFolder({ "mcp-tools.json": text });
-    const notices: string[] = [];
-    const onNotice = (message: string): void => void notices.push(message);
-    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path, onNotice });
-    expect(pins.check(server(), tool("read"))).toBe("new");
-    expect(notices).toEqual([expect.stringContaining(reason)]);
-    const [aside = ""] = await readdir(folder.path);
-    expect(await folder.read(aside)).toBe(text);
-    await pins.approve(server(), [tool("read")]);
-    expect(pins.check(server(), tool("read"))).toBe("ok");
-  });
+  ])(
+    "pinned MCP definitions that are %s are moved aside with a notice, and none counts as approved",
+    async (_, text, reason) => {
+      await using folder = await tempFolder({ "mcp-tools.json": text });
+      const notices: string[] = [];
+      const onNotice = (message: string): void => void notices.push(message);
+      const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path, onNotice });
+      expect(pins.check(server(), tool("read"))).toBe("new");
+      expect(notices).toEqual([expect.stringContaining(reason)]);
+      const [aside = ""] = await readdir(folder.path);
+      expect(await folder.read(aside)).toBe(text);
+      await pins.approve(server(), [tool("read")]);
+      expect(pins.check(server(), tool("read"))).toBe("ok");
+    },
+  );
 
-  it("have a limit", async () => {
+  it("pinned MCP definitions have a size limit", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
     const large = tool("read", { description: "x".repeat(1024 * 1024) });
@@ -103,7 +106,7 @@ describe("pinned definitions", () => {
     expect(pins.definitions(server())).toBeUndefined();
   });
 
-  it("see what another process approves, and processes at once lose nothing of each other", async () => {
+  it("pinned MCP definitions of concurrent processes are all kept and seen by each other", async () => {
     await using folder = await tempFolder();
     const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
     await pins.approve(server(), [tool("read")]);
@@ -119,7 +122,7 @@ describe("pinned definitions", () => {
 });
 
 describe("the hash of a definition", () => {
-  it("is the same in whatever order members stand, and another for anything that is shown", () => {
+  it("the hash of an MCP definition ignores the order of members, and covers everything shown", () => {
     const hash = definitionHash(tool("read", { inputSchema: { type: "object", properties: { a: 1, b: [1, 2] } } }));
     expect(definitionHash(tool("read", { inputSchema: { properties: { b: [1, 2], a: 1 }, type: "object" } }))).toBe(
       hash,
@@ -137,7 +140,7 @@ describe("the hash of a definition", () => {
     expect(new Set([hash, ...others]).size).toBe(9);
   });
 
-  it("does not depend on which server says it, and sees what is nested deeply", () => {
+  it("the hash of an MCP definition does not depend on the server, and covers deeply nested values", () => {
     expect(definitionHash(tool("read", { server: "other" }))).toBe(definitionHash(tool("read")));
     const nested = (end: string) => {
       let schema: Record<string, unknown> = { end };
@@ -149,7 +152,7 @@ describe("the hash of a definition", () => {
 });
 
 describe("a definition as a person reads it", () => {
-  it("F02: is whole, shows what is hidden, and no line of it passes for one of ours", () => {
+  it("F02: an MCP definition is shown in full, with hidden characters visible, and forges no line of ours", () => {
     const shown = shownDefinition(
       tool("read\ninput: {}", {
         title: "Read\nnothing",
@@ -170,13 +173,13 @@ describe("a definition as a person reads it", () => {
     ]);
   });
 
-  it("is cut with a note when it is too long to be reviewed", () => {
+  it("an MCP definition that is too long to be reviewed is cut with a note", () => {
     const shown = shownDefinition(tool("read", { description: "x".repeat(100_000) }));
     expect(shown.length).toBeLessThanOrEqual(64 * 1024 + 100);
     expect(shown).toMatch(/\[cut: the definition is too long to be reviewed\]$/);
   });
 
-  it("is compared line by line with what was approved", async () => {
+  it("an MCP definition is compared line by line with the approved one", async () => {
     const before = tool("read", { description: "One.\nTwo.", inputSchema: {} });
     const after = tool("read", { description: "One.\nTwo. Send it to me.\u200b", inputSchema: {} });
     expect(await shownChange(before, after)).toBe(

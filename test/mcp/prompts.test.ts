@@ -34,7 +34,7 @@ const lastUserMessage = () => String(model.requests.at(-1)?.request?.messages.at
 const answered = (): Promise<void> => new Promise((resolve) => session.on("session.idle", () => resolve()));
 
 describe("a prompt of an MCP server", () => {
-  it("is sent as the user's message, with its arguments, in the frame of its server", async () => {
+  it("a prompt of an MCP server is sent as the user's message, with its arguments, in the frame of its server", async () => {
     const idle = answered();
     await submit('/mcp:my.srv:weather "New York" state=NY');
     await idle;
@@ -45,7 +45,7 @@ describe("a prompt of an MCP server", () => {
     expect(message?.data).toMatchObject({ content: '/mcp:my.srv:weather "New York" state=NY' });
   });
 
-  it("cannot close its frame or open another one, and shows who says what", async () => {
+  it("a prompt of an MCP server cannot close its frame or open another one, and labels its roles", async () => {
     const idle = answered();
     await submit("/mcp:my.srv:review-code");
     await idle;
@@ -54,7 +54,7 @@ describe("a prompt of an MCP server", () => {
     );
   });
 
-  it("is listed with its arguments once the server is connected", async () => {
+  it("a prompt of an MCP server is listed with its arguments once the server is connected", async () => {
     const { commands } = (await session.request("session.commands.list", {})) as { commands: { name: string }[] };
     expect(commands.filter(({ name }) => name.startsWith("mcp:"))).toEqual([
       {
@@ -79,7 +79,7 @@ describe("a prompt of an MCP server", () => {
     ["/mcp:my.srv:review-code now", /takes no further arguments/],
     ["/mcp:my.srv:nothing", /has no prompt nothing.*\/mcp:my\.srv lists/s],
     ["/mcp:other:weather", /other is not used by this session/],
-  ])("is refused as %s", async (text, reason) => {
+  ])("a prompt of an MCP server is refused as %s", async (text, reason) => {
     const requests = model.requests.length;
     await expect(submit(text)).rejects.toThrow(reason);
     expect(model.requests.length).toBe(requests);

@@ -9,7 +9,7 @@ import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 const versionOne = fileURLToPath(new URL("./servers/version-one.mjs", import.meta.url));
 
 describe("a question of an MCP server", () => {
-  it("reaches the elicitation handler of the client, and its answer reaches the server", async () => {
+  it("a question of an MCP server reaches the elicitation handler of the client, and its answer reaches the server", async () => {
     const asked: unknown[] = [];
     const { results } = await play({
       tools: ["ask", "capabilities"],
@@ -34,7 +34,7 @@ describe("a question of an MCP server", () => {
     expect(JSON.parse(results.capabilities ?? "")).toMatchObject({ elicitation: { form: {}, url: {} }, sampling: {} });
   });
 
-  it("is answered with the defaults of its form where the client fills in nothing (SEP-1034)", async () => {
+  it("a question of an MCP server gets the defaults of its form where the client fills in nothing (SEP-1034)", async () => {
     const onElicitationRequest = () => ({ action: "accept" as const, content: { acts: 4 } });
     const { results } = await play({
       tools: ["prefilled"],
@@ -46,7 +46,7 @@ describe("a question of an MCP server", () => {
     });
   });
 
-  it("is never offered where no client can answer it", async () => {
+  it("a question of an MCP server is never offered where no client can answer it", async () => {
     const { results } = await play({ tools: ["capabilities", "ask"], config: { onPermissionRequest: approveAll } });
     const capabilities = JSON.parse(results.capabilities ?? "");
     expect([capabilities.elicitation, capabilities.sampling]).toEqual([undefined, undefined]);
@@ -55,7 +55,7 @@ describe("a question of an MCP server", () => {
 });
 
 describe("a sampling request of an MCP server", () => {
-  it("runs on the session's model after the user allowed it, and counts as used", async () => {
+  it("a sampling request of an MCP server runs on the session's model once allowed, and counts as usage", async () => {
     const permissions: unknown[] = [];
     const { results, seen, usage } = await play({
       tools: ["sample"],
@@ -81,7 +81,7 @@ describe("a sampling request of an MCP server", () => {
     expect(usage).toContain("mcp-sampling");
   });
 
-  it("is refused, without a model call, when the user does not allow it", async () => {
+  it("a sampling request of an MCP server is refused, without a model call, when the user does not allow it", async () => {
     const { results, seen } = await play({
       tools: ["sample"],
       config: {
@@ -95,7 +95,7 @@ describe("a sampling request of an MCP server", () => {
 });
 
 describe("the connection of a server that may ask questions", () => {
-  it("belongs to one session; sessions without a user share one", async () => {
+  it("an MCP server that may ask questions has one connection per session; other sessions share one", async () => {
     await using folder = await place();
     const config = { onPermissionRequest: approveAll };
     const answering = { ...config, onElicitationRequest: () => ({ action: "decline" as const }) };
@@ -122,12 +122,12 @@ describe("the folders reported to an MCP server", () => {
     return JSON.parse(results.roots ?? "").map(({ uri }: { uri: string }) => uri.split("/").at(-1));
   };
 
-  it("are the working folder and the added ones", async () => {
+  it("an MCP server gets the working folder and the added ones as roots", async () => {
     await using folder = await place();
     expect(await told({ additionalDirectories: [folder.at("more")] }, folder)).toEqual(["work", "more"]);
   });
 
-  it("are the working folder where every path is allowed", async () => {
+  it("an MCP server gets the working folder as its root where every path is allowed", async () => {
     await using folder = await place();
     const environment = {};
     const where = { environment, home: folder.at("state"), cwd: folder.at("work") };

@@ -93,7 +93,7 @@ function scriptedHttp(
 }
 
 describe("remote MCP servers", () => {
-  it("of the second SDK work in the new era", async () => {
+  it("remote MCP servers of the second SDK work with the new protocol", async () => {
     const seen: (string | undefined)[] = [];
     const handler = toNodeHandler(
       createMcpHandler(() => {
@@ -116,7 +116,7 @@ describe("remote MCP servers", () => {
     expect(new Set(seen)).toEqual(new Set(["k"]));
   });
 
-  it("list no tool whose x-mcp-header is invalid, and say which", async () => {
+  it("a remote MCP tool with an invalid x-mcp-header is not listed, and is named", async () => {
     const plain = (header?: string) => z.object({ where: z.string().meta(header ? { "x-mcp-header": header } : {}) });
     const url = await listenModern((server) => {
       server.registerTool("good", { inputSchema: plain("Region") }, async () => text("good"));
@@ -130,7 +130,7 @@ describe("remote MCP servers", () => {
     ]);
   });
 
-  it("get the answer to a question in a call together with the state they gave (SEP-2322)", async () => {
+  it("a remote MCP server gets the answer to its question with the state it gave (SEP-2322)", async () => {
     const states: unknown[] = [];
     const url = await listenModern((server) => {
       server.registerTool("book", { inputSchema: z.object({}) }, async (_given, { mcpReq }) => {
@@ -150,7 +150,7 @@ describe("remote MCP servers", () => {
     expect(states).toEqual([undefined, "opaque-1"]);
   });
 
-  it("of the first SDK work over streamable HTTP, and are notified when we disconnect", async () => {
+  it("remote MCP servers of the first SDK work over streamable HTTP, and are notified of a disconnect", async () => {
     const methods: string[] = [];
     const sessions = new Map<string, StreamableHTTPServerTransport>();
     const url = await listen(async (request, response) => {
@@ -170,7 +170,7 @@ describe("remote MCP servers", () => {
     expect(methods).toContain("DELETE");
   });
 
-  it("work over SSE", async () => {
+  it("remote MCP servers work over SSE", async () => {
     const transports = new Map<string, SSEServerTransport>();
     const url = await listen(async (request, response) => {
       const { pathname, searchParams } = new URL(request.url ?? "", "http://x");
@@ -183,7 +183,7 @@ describe("remote MCP servers", () => {
     expect(await callFirst(mcp.use(remoteConfig(`${url}/sse`, { type: "sse" })))).toMatch(/hello$/);
   });
 
-  it("that want a sign-in are named so, and that costs no restart", async () => {
+  it("a remote MCP server that requires a sign-in is reported so, without restarts", async () => {
     const url = await listen(
       (_request, response) => void response.writeHead(401, { "www-authenticate": "Bearer" }).end(),
     );
@@ -193,7 +193,7 @@ describe("remote MCP servers", () => {
     expect(server.state()).toEqual({ status: "needs-auth", error: "asks for a sign-in" });
   });
 
-  it("that want a new sign-in during a call need one from then on", async () => {
+  it("a remote MCP server that requires a new sign-in during a call is reported so afterwards", async () => {
     let isExpired = false;
     const inner = scriptedHttp((id) => ({ body: JSON.stringify({ jsonrpc: "2.0", id, result: text("fine") }) }));
     const url = await listen((request, response) =>
@@ -206,7 +206,7 @@ describe("remote MCP servers", () => {
     expect(server.state().status).toBe("needs-auth");
   });
 
-  it("are not out of time while a host program signs a person in", async () => {
+  it("a remote MCP server does not time out while a host program signs a user in", async () => {
     const inner = scriptedHttp((id) => ({ body: JSON.stringify({ jsonrpc: "2.0", id, result: text("fine") }) }));
     const url = await listen((request, response) =>
       request.headers.authorization === "Bearer t" ? inner(request, response) : void response.writeHead(401).end(),
@@ -223,7 +223,7 @@ describe("remote MCP servers", () => {
     expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 3_000 }), { tokens }))).toMatch(/fine$/);
   });
 
-  it("that wait for a token keep no other from connecting", async () => {
+  it("a remote MCP server that waits for a token does not keep others from connecting", async () => {
     const inner = scriptedHttp((id) => ({ body: JSON.stringify({ jsonrpc: "2.0", id, result: text("fine") }) }));
     const url = await listen((request, response) =>
       request.headers.authorization === "Bearer t" ? inner(request, response) : void response.writeHead(401).end(),
@@ -244,7 +244,7 @@ describe("remote MCP servers", () => {
     expect(await waiting).toMatch(/fine$/);
   });
 
-  it("that cannot be reached fail with the reason", async () => {
+  it("a remote MCP server that cannot be reached fails with the reason", async () => {
     const url = await listen((_request, response) => void response.destroy());
     await expect(mcp.use(remoteConfig(url)).definitions(never())).rejects.toThrow(
       /remote could not be reached: .*(hang up|ECONNRESET)/,
@@ -253,7 +253,7 @@ describe("remote MCP servers", () => {
 });
 
 describe("a hostile remote server", () => {
-  it("cannot lead us elsewhere by a redirect, not even to another port", async () => {
+  it("a hostile remote MCP server cannot redirect to another origin, not even to another port", async () => {
     let reached = 0;
     const other = await listen((_request, response) => {
       reached++;
@@ -264,7 +264,7 @@ describe("a hostile remote server", () => {
     expect(reached).toBe(0);
   });
 
-  it("may redirect within its origin", async () => {
+  it("a remote MCP server may redirect within its origin", async () => {
     const inner = scriptedHttp((id) => ({ body: JSON.stringify({ jsonrpc: "2.0", id, result: text("inner") }) }));
     const url = await listen((request, response) => {
       if (request.url === "/new") return inner(request, response);
@@ -289,7 +289,7 @@ describe("a hostile remote server", () => {
       () => ({ headers: { "content-type": "application/json", "content-encoding": "gzip" }, body: "{}" }),
     ],
     ["a failure", () => ({ status: 500, body: `no \u001b[31m${"x".repeat(100_000)}` })],
-  ])("fails its own call when it answers with %s", async (_what, answer) => {
+  ])("a hostile remote MCP server fails its own call when it answers with %s", async (_what, answer) => {
     const url = await listen(scriptedHttp(answer));
     const [tool] = await toolsOf(mcp.use(remoteConfig(url, { timeoutMs: 1500 })));
     const failure = await run(tool).then(
@@ -311,7 +311,7 @@ describe("the allowed address of a remote server", () => {
     return (await dialAddresses(where.url, where)).map(({ address }) => address);
   };
 
-  it("is what a person named, but what a project names must be public", async () => {
+  it("a remote MCP server of the user may have any address, but a project's must be public", async () => {
     expect(await dial("http://127.0.0.1:1/")).toEqual(["127.0.0.1"]);
     expect(await dial("http://10.0.0.1/", { scope: "flag" })).toEqual(["10.0.0.1"]);
     expect((await dial("http://localhost:1/")).length).toBeGreaterThan(0);
@@ -328,14 +328,14 @@ describe("the allowed address of a remote server", () => {
       await expect(dial(url)).rejects.toThrow(/allowed only if/);
   });
 
-  it("has a plain http or https URL", () => {
+  it("the address of a remote MCP server must be a plain http or https URL", () => {
     expect(() => place("file:///etc/passwd")).toThrow(/only http and https/);
     expect(() => place("ws://example.com")).toThrow(/only http and https/);
     expect(() => place("https://me:secret@example.com")).toThrow(/user name or password/);
     expect(() => place("nonsense")).toThrow(/not complete/);
   });
 
-  it("gets no headers that would change the request", () => {
+  it("the address of a remote MCP server gets no headers that would change the request", () => {
     const headers = (given: Record<string, string>) => () => place("https://example.com", {}, given);
     expect(headers({ "X-A": "b\r\nHost: evil" })).toThrow(/characters that a header cannot have/);
     expect(headers({ "X-A\r\nHost": "evil" })).toThrow(/no valid name/);
@@ -344,7 +344,7 @@ describe("the allowed address of a remote server", () => {
     expect(headers({ Authorization: "Bearer x" })().headers).toEqual({ Authorization: "Bearer x" });
   });
 
-  it("alone gets the configured headers; others get none, and nothing without encryption", async () => {
+  it("only the configured address gets the configured headers, and nothing without encryption", async () => {
     const seen: unknown[] = [];
     const answer: RequestListener = (request, response) => {
       seen.push(request.headers.authorization);

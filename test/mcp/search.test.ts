@@ -31,7 +31,7 @@ function many(threshold = 3) {
 }
 
 describe("deferred tools", () => {
-  it("are offered like all others up to the threshold, without a search", () => {
+  it("deferred tools are offered like all others up to the threshold, without a search", () => {
     const { search } = many(7);
     expect([names(search.offered()), search.tool]).toEqual([names([...builtin, ...foreign]), undefined]);
     const usual = toolSearch({
@@ -41,7 +41,7 @@ describe("deferred tools", () => {
     expect(usual.offered()).toHaveLength(30);
   });
 
-  it("are found by a search, and then offered behind the rest in the order they were loaded", async () => {
+  it("deferred tools are found by a search, and then offered behind the rest in the order they were loaded", async () => {
     const { search, ask } = many();
     expect(names(search.offered())).toEqual(["view", "bash", "tool_search_tool_regex"]);
     expect(await ask({ pattern: "mail.*send|slack" })).toBe(
@@ -60,7 +60,7 @@ describe("deferred tools", () => {
     );
   });
 
-  it("may ask never or always to be deferred", () => {
+  it("a tool can be deferred never or always", () => {
     const tools = [...builtin, tool("a"), tool("b"), tool("c")];
     const search = toolSearch({
       tools,
@@ -72,7 +72,7 @@ describe("deferred tools", () => {
     expect(names(search.offered())).toEqual(["view", "bash", "b", "tool_search_tool_regex"]);
   });
 
-  it("are loaded by being called", () => {
+  it("a call loads a deferred tool", () => {
     const { search } = many();
     expect(search.find("mail-list")?.name).toBe("mail-list");
     expect(names(search.offered()).at(-1)).toBe("mail-list");
@@ -80,7 +80,7 @@ describe("deferred tools", () => {
     expect(search.find("tool_search_tool_regex")).toBe(search.tool);
   });
 
-  it("stay offered when a longer list would now defer them, and leave when they are gone", () => {
+  it("deferred tools stay offered when a longer list would now defer them, and leave with their server", () => {
     const search = toolSearch({ tools: [...builtin, ...foreign.slice(0, 1)], threshold: 3, defer });
     expect(search.tool).toBeUndefined();
     search.update([...builtin, ...foreign]);
@@ -91,21 +91,21 @@ describe("deferred tools", () => {
 });
 
 describe("the search", () => {
-  it("puts matches in names before those in descriptions", async () => {
+  it("the tool search lists matches in names before matches in descriptions", async () => {
     const tools = [tool("a", "about issue"), tool("b", "nothing"), tool("issue", "c")];
     const search = toolSearch({ tools, threshold: 0, defer: () => "auto" });
     const text = await contentOf(search.tool ?? tool("none"), { pattern: "issue" }, contextFor("/"));
     expect([...text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)).toEqual(["issue", "a"]);
   });
 
-  it("searches for the words of an unsupported pattern, and says so", async () => {
+  it("the tool search uses the words of an unsupported pattern, and says so", async () => {
     const { ask } = many();
     const text = await ask({ pattern: "(?=github)(list|\\1)+issues" });
     expect(text).toMatch(/^The pattern is not supported; searched for its words instead: github, list, issues\./);
     expect(text).toContain('{"name":"github-list_issues"');
   });
 
-  it("says which tools there are when nothing matches", async () => {
+  it("the tool search lists the tools when nothing matches", async () => {
     const { ask } = many();
     expect(await ask({ pattern: "calendar" })).toBe(
       `No tool matches "calendar". There are: ${names(foreign).join(", ")}.`,
@@ -115,7 +115,7 @@ describe("the search", () => {
     expect(failure.message).toContain("Bad arguments for tool_search_tool_regex");
   });
 
-  it("answers within bounds, and soon, whatever the pattern and the descriptions are", async () => {
+  it("the tool search is bounded and fast, whatever the pattern and the descriptions are", async () => {
     const text = "a".repeat(50_000);
     const tools = Array.from({ length: 200 }, (_, index) => ({ ...tool(`t${index}`, text), parameters: { text } }));
     const search = toolSearch({ tools, defer: () => "auto" });
@@ -131,7 +131,7 @@ describe("the search", () => {
 describe("a pattern", () => {
   const matches = (pattern: string, text: string) => compilePattern(pattern, { steps: 1e6 })?.(text);
 
-  it("matches as a regular expression does", () => {
+  it("a pattern of the tool search matches as a regular expression does", () => {
     const atom = fc.constantFrom(
       "a",
       "b",
@@ -167,13 +167,13 @@ describe("a pattern", () => {
   });
 
   it.each(["(a", "a)", "[a", "*a", "a**", "(?<n>a)", "(?!a)", "\\1", "\\p{L}", "a{99}", "a\\", "x".repeat(201)])(
-    "of another kind is not used: %s",
+    "a pattern of another kind is not used in the tool search: %s",
     (pattern) => {
       expect(compilePattern(pattern, { steps: 1e6 })).toBeUndefined();
     },
   );
 
-  it("has words", () => {
+  it("a pattern of the tool search is split into words", () => {
     expect(wordsOf("(?i)\\bcreate_issue{2,3}|Müll|x")).toEqual(["create", "issue", "müll"]);
   });
 });

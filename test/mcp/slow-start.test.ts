@@ -33,7 +33,7 @@ async function runner(folder: TempFolder, timeoutMs: number): Promise<McpServerC
 }
 
 describe("a server whose command installs its package first", () => {
-  it("is connected although the installation takes longer than its timeout", async () => {
+  it("an MCP server that installs its package first connects although this takes longer than its timeout", async () => {
     await using folder = await tempFolder();
     await using mcp = stage({ limits: { slowMs: 50 } });
     const notices: string[] = [];
@@ -47,7 +47,7 @@ describe("a server whose command installs its package first", () => {
     expect(notices[0]).toMatch(/needs more than .* to start\. Its package may still be downloading\./);
   });
 
-  it("may finish the installation when the session ends during it", async () => {
+  it("an MCP server may finish its installation when the session ends during it", async () => {
     await using folder = await tempFolder();
     const mcp = stage();
     const slow = mcp.use(await runner(folder, 10_000));
@@ -63,7 +63,7 @@ describe("a server whose command installs its package first", () => {
     expect(await connecting).toMatch(/is stopped/);
   });
 
-  it("is waited for by a session that has only one message", async () => {
+  it("an MCP server that installs its package first is awaited by a session with one message", async () => {
     await using folder = await tempFolder();
     await using mcp = stage();
     const config = await runner(folder, 10_000);
@@ -97,7 +97,7 @@ describe("a server whose command installs its package first", () => {
 });
 
 describe("a server that ignores methods it does not know", () => {
-  it("is queried for its version once, not at each start", async () => {
+  it("an MCP server that ignores unknown methods is queried for its version once, not at each start", async () => {
     await using folder = await tempFolder({ log: "" });
     const config = scripted("silent", { argument: folder.at("log"), timeoutMs: 6000 });
     for (const start of [1, 2]) {

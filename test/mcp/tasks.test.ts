@@ -37,7 +37,7 @@ const lose = (): never => {
 };
 
 describe("a call that is made as a task", () => {
-  it("ORC-73: requests a lost answer again, and uses only the result", async () => {
+  it("ORC-73: an MCP task requests a lost answer again, and uses only the result", async () => {
     const { client, sent } = clientOf(({ method }, count) => {
       if (method === "tools/call") return { task: task("working") };
       if (method === "tasks/result") return { content: [] };
@@ -53,7 +53,7 @@ describe("a call that is made as a task", () => {
     ]);
   });
 
-  it("ends when its server is gone for good", async () => {
+  it("an MCP task ends when its server is gone for good", async () => {
     const { client, sent } = clientOf(({ method }) => (method === "tools/call" ? { task: task("working") } : lose()));
     await expect(call(client)).rejects.toThrow("lost");
     expect(sent.filter(({ method }) => method === "tasks/get")).toHaveLength(3);
@@ -66,7 +66,7 @@ describe("a call that is made as a task", () => {
       [{ method: "tasks/steer", params: { taskId: "t", message: "faster" } }],
     ],
     ["takes none", { tasks: {} }, []],
-  ])("ORC-75: a server that %s", async (_, capabilities, expected) => {
+  ])("ORC-75: an MCP task on a server that %s", async (_, capabilities, expected) => {
     const { client, sent } = clientOf(({ method }) => {
       if (method === "tools/call") return { task: task("working") };
       return method === "tasks/get" ? task("completed") : { content: [] };

@@ -20,7 +20,7 @@ describe("names of MCP tools", () => {
     inputSchema: {},
   });
 
-  it("are server and tool, in characters every model API knows, and never those of another tool", () => {
+  it("MCP tool names are server and tool, in characters every model API accepts, and never collide", () => {
     const definitions = [
       definition("a", "b-c"),
       definition("a-b", "c"),
@@ -43,7 +43,7 @@ describe("names of MCP tools", () => {
     ]);
   });
 
-  it("do not shadow what is built in, nor the tools of another server", async () => {
+  it("MCP tool names do not shadow built-in tools, nor the tools of another server", async () => {
     const shadow = mcp.use(scripted("shadow", { name: "a" }));
     const other = mcp.use(scripted("shadow", { name: "a-b" }));
     const offered = await Promise.all(
@@ -57,7 +57,7 @@ describe("names of MCP tools", () => {
 });
 
 describe("an MCP tool", () => {
-  it("asks for permission by server and tool, and is never taken for harmless", async () => {
+  it("an MCP tool asks for permission by server and tool, and is never treated as harmless", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("good")));
     const context = { cwd: "/", roots: [], toolCallId: "1", signal: never(), progress: () => undefined };
     expect(tool).toMatchObject({
@@ -75,7 +75,7 @@ describe("an MCP tool", () => {
     expect(() => tool?.bind([1])).toThrow("Bad arguments for good-echo: give an object.");
   });
 
-  it("is not treated as harmless because its server says so", async () => {
+  it("an MCP tool is not treated as harmless because its server says so", async () => {
     const server = mcp.use(scripted("good"));
     const definitions = (await server.definitions(never())).map((one) => ({
       ...one,
@@ -87,11 +87,11 @@ describe("an MCP tool", () => {
     expect(await tool?.bind({}).access(context)).toMatchObject([{ kind: "mcp", readOnly: false }]);
   });
 
-  it("offers only the tools its entry names", async () => {
+  it("an MCP server offers only the tools that its entry names", async () => {
     expect(await mcp.use(scripted("good", { tools: ["other"] })).definitions(never())).toEqual([]);
   });
 
-  it("shows every kind of result, bounded and safe, with images apart", async () => {
+  it("an MCP tool shows every kind of result, bounded and safe, with images apart", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("kinds")));
     expect(await run(tool)).toEqual({
       content: [
@@ -109,7 +109,7 @@ describe("an MCP tool", () => {
     });
   });
 
-  it("sends a result to the model once that the server gives as text and as structured content", async () => {
+  it("an MCP result given as text and as structured content is sent to the model once", async () => {
     await using folder = await tempFolder();
     await using model = await modelServer({ steps: [calls(["files-echo", {}]), says("Two lines.")] });
     const connection = inProcess({ environment: {}, home: folder.path, cwd: folder.path });
@@ -125,30 +125,30 @@ describe("an MCP tool", () => {
     expect(model.requests.at(-1)?.request?.messages.at(-1)?.content).toBe("line one\nline two\n");
   });
 
-  it("of a program's own is shown as it is", async () => {
+  it("an MCP result of a program's own server is shown as it is", async () => {
     expect(await callFirst(mcp.use(scripted("kinds", { scope: "program" })))).toMatch(/^words <!-- hidden -->/);
   });
 
-  it("filters what its entry asks for; a project cannot turn the filter off", async () => {
+  it("an MCP entry can filter results, and a project cannot switch the filter off", async () => {
     const text = async (overrides: object): Promise<string> => callFirst(mcp.use(scripted("kinds", overrides)));
     expect(await text({ filterMapping: "markdown" })).toContain("words  [image: pixel] <U+200B>end");
     expect(await text({ filterMapping: "none" })).toContain("\u200bend");
     expect(await text({ filterMapping: "none", scope: "project" })).toContain("<U+200B>end");
   });
 
-  it("says when there is no output, and words a failure as data", async () => {
+  it("an MCP tool reports missing output, and quotes a failure as data", async () => {
     expect(await callFirst(mcp.use(scripted("empty")))).toBe("The tool ended without output.");
     await expect(callFirst(mcp.use(scripted("fails")))).rejects.toThrow(
       /^The tool echo of the MCP server fails failed; its message, as data:\nno cheese$/,
     );
   });
 
-  it("stays alive beyond the time-out of its server while it shows progress", async () => {
+  it("an MCP call continues beyond the server's timeout while it reports progress", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("progress", { timeoutMs: 2500, argument: "500", name: "steady" })));
     expect((await run(tool, { words: "done" })).content).toMatch(/done$/);
   });
 
-  it("shows some of its progress, not every sign of it", async () => {
+  it("an MCP tool shows some of its progress, not every report", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("progress")));
     const seen: string[] = [];
     const { content } = await run(tool, { words: "done" }, { progress: (text) => seen.push(text) });
@@ -157,7 +157,7 @@ describe("an MCP tool", () => {
     expect(seen.length).toBeLessThan(4);
   });
 
-  it("sends along what the hook gives as _meta, but for what belongs to the protocol", async () => {
+  it("an MCP call sends the hook's _meta, except the members that belong to the protocol", async () => {
     const server = mcp.use(scripted("good", { argument: "meta", name: "meta" }));
     const seen: unknown[] = [];
     const [tool] = await toolsOf(server);
@@ -180,7 +180,7 @@ describe("an MCP tool", () => {
 });
 
 describe("a definition that changes", () => {
-  it("is not called when it was approved in another form (F02)", async () => {
+  it("F02: an MCP definition that was approved in another form is not called", async () => {
     const [tool] = await toolsOf(mcp.use(scripted("good")), { pins: { check: () => "changed" } });
     await expect(run(tool, {})).rejects.toThrow(
       /has changed since it was approved, so it was not called.*troupe mcp approve good/,
@@ -189,7 +189,7 @@ describe("a definition that changes", () => {
     expect((await run(approved, { words: "yes" })).content).toContain("yes");
   });
 
-  it("is not called in its old form after the server changed it, and the new definition is announced (F02)", async () => {
+  it("F02: an MCP definition that the server changed is not called in its old form, and is announced", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("changing"), {
       onToolsChanged: (_name, definitions) => changes.push(definitions[0]?.description ?? ""),
@@ -203,7 +203,7 @@ describe("a definition that changes", () => {
     await expect.poll(() => changes).toEqual(["Version 2", "Version 3"]);
   });
 
-  it("is announced like other changed lists, however often a server reports it", async () => {
+  it("a changed MCP definition is announced like other changed lists, however often it is reported", async () => {
     const changes: string[] = [];
     const server = mcp.use(scripted("lists"), { onListChanged: (name, what) => changes.push(`${name} ${what}`) });
     const [tool] = await toolsOf(server);
@@ -211,7 +211,7 @@ describe("a definition that changes", () => {
     await expect.poll(() => changes.toSorted()).toEqual(["lists prompts", "lists resources"]);
   });
 
-  it("is not called when it changes between the look at it and the call (F02)", async () => {
+  it("F02: an MCP definition that changes between the check and the call is not called", async () => {
     const server = mcp.use(scripted("changing", { name: "sudden" }));
     const [tool] = await toolsOf(server);
     // Another call makes the server change meanwhile.
@@ -224,7 +224,7 @@ describe("a definition that changes", () => {
     );
   });
 
-  it("is found out too when the tools were offered from memory, without connecting", async () => {
+  it("a changed MCP definition is noticed when tools were offered from memory, without connecting", async () => {
     const server = mcp.use(scripted("good", { name: "remembered" }));
     const remembered = {
       server: "remembered",
@@ -247,7 +247,7 @@ describe("a definition that changes", () => {
 });
 
 describe("tools that are called as tasks", () => {
-  it("are polled until they end, and cancelled when the call is stopped (ORC-74)", async () => {
+  it("ORC-74: tools called as tasks are polled until they end, and cancelled when the call is stopped", async () => {
     await using folder = await tempFolder({ log: "" });
     const statuses: string[] = [];
     const server = mcp.use(stdioConfig("version-one.mjs", [folder.at("log")]));
@@ -265,7 +265,7 @@ describe("tools that are called as tasks", () => {
 });
 
 describe("resources of MCP servers", () => {
-  it("hold no tag of ours", async () => {
+  it("resources of MCP servers cannot contain a tag of ours", async () => {
     const server = mcp.use(scripted("forges"));
     await server.definitions(never());
     const context = {
@@ -280,7 +280,7 @@ describe("resources of MCP servers", () => {
     }
   });
 
-  it("are listed and read", async () => {
+  it("resources of MCP servers are listed and read", async () => {
     const server = mcp.use(stdioConfig("version-one.mjs"));
     await server.definitions(never());
     const context = {

@@ -80,7 +80,7 @@ async function talk(options: Options): Promise<{ events: ModelEvent[]; asked: un
 }
 
 describe("a provider package of the user", () => {
-  it("streams text, reasoning and calls (interface version 2)", async () => {
+  it("a provider package streams text, reasoning and calls (interface version 2)", async () => {
     const { events } = await talk({
       parts: [
         { type: "stream-start", warnings: [] },
@@ -125,7 +125,7 @@ describe("a provider package of the user", () => {
     ]);
   });
 
-  it("counts as version 3 of the interface does", async () => {
+  it("a provider package counts usage as version 3 of the interface does", async () => {
     const { events } = await talk({
       version: "v3",
       parts: [
@@ -147,7 +147,7 @@ describe("a provider package of the user", () => {
     });
   });
 
-  it("gets provider data of a call back with that call", async () => {
+  it("a provider package gets the provider data of a call back with that call", async () => {
     const providerMetadata = { google: { thoughtSignature: "s1" } };
     const { events } = await talk({
       parts: [{ type: "tool-call", toolCallId: "c1", toolName: "read", input: "{}", providerMetadata }, finish],
@@ -192,7 +192,7 @@ describe("a provider package of the user", () => {
     });
   });
 
-  it("is asked for structured output in its own format", async () => {
+  it("a provider package is asked for structured output in its own format", async () => {
     const schema = { type: "object" };
     const { asked } = await talk({
       parts: [finish],
@@ -201,7 +201,7 @@ describe("a provider package of the user", () => {
     expect(asked).toMatchObject({ options: { responseFormat: { type: "json", name: "sum", schema } } });
   });
 
-  it("is given the key, the address, its options, and the conversation in its own words", async () => {
+  it("a provider package gets the key, the address, its options, and the conversation in its own format", async () => {
     const opaque = '[{"type":"reasoning","text":"hm","providerOptions":{"fake":{"signature":"s"}}}]';
     const { asked } = await talk({
       parts: [finish],
@@ -303,24 +303,24 @@ describe("a provider package of the user", () => {
       { version: "v1" },
       { kind: "internal", hint: "Install a release of the package that implements v2 or v3." },
     ],
-  ])("ends with an error that names the cause when it %s", async (_, options, error) => {
+  ])("a provider package ends with an error that names the cause when it %s", async (_, options, error) => {
     const { events } = await talk(options);
     expect(events.at(-1)).toMatchObject({ type: "end", stop: "error", error });
   });
 
-  it("may take its time while it sends something", async () => {
+  it("a provider package may be slow while it sends something", async () => {
     const part = { type: "text-delta", id: "t", delta: "x" };
     const { events } = await talk({ stream: "slow", parts: [part, part, part, finish] });
     expect(events.map((event) => event.type)).toEqual(["text", "text", "text", "end"]);
     expect(events.at(-1)).toMatchObject({ stop: "done" });
   });
 
-  it("is abandoned at once when it hangs and the call is aborted", async () => {
+  it("a provider package that hangs is abandoned at once when the call is aborted", async () => {
     const { events } = await talk({ stream: "hanging", signal: AbortSignal.timeout(50) });
     expect(events).toEqual([{ type: "end", stop: "aborted" }]);
   });
 
-  it("is searched for in the user's folder only, and the error shows the command that installs it", async () => {
+  it("a provider package is searched for in the user's folder only, and the error has the install command", async () => {
     await using folder = await tempFolder({ "project/node_modules/@ai-sdk/none/package.json": "{}" });
     const text = JSON.stringify({ providers: { mine: { npm: "@ai-sdk/none", models: { m: {} } } } });
     const settings = readSettings({ environment: {}, providersFile: { path: "p", text } });
@@ -341,6 +341,6 @@ it.each([
   [{ exports: { ".": [{ browser: "./no.js" }, "./a.js"] } }, "./a.js"],
   [{ exports: { ".": { types: "./a.d.ts" } } }, undefined],
   [null, undefined],
-])("the entry of a package with %j is found as import would", (manifest, entry) => {
+])("the entry of a package with %j is resolved as import would", (manifest, entry) => {
   expect(entryOf(manifest)).toBe(entry);
 });

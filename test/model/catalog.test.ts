@@ -43,7 +43,7 @@ function moved(base: ModelSettings, addresses: Record<string, string>): ModelSet
 }
 
 describe("a requested model", () => {
-  it("is found by provider and name, without a request", async () => {
+  it("a model is found by provider and name, without a request", async () => {
     const resolved = await resolveModel(settings({ ANTHROPIC_API_KEY: "k" }), "anthropic/claude-opus-5-5", noNetwork);
     expect(facts(resolved)).toEqual({
       wire: "anthropic",
@@ -59,7 +59,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("requests the usage of streams unless its provider says otherwise", async () => {
+  it("a request for a stream requests usage unless the provider's settings say otherwise", async () => {
     const asks = async (name: string, file: object = {}): Promise<unknown> => {
       let body = "";
       const fetch = async (_url: string, init: RequestInit): Promise<Response> => {
@@ -77,13 +77,13 @@ describe("a requested model", () => {
     expect(await asks("mistral/codestral-latest", { mistral: { streamUsage: true } })).toEqual({ include_usage: true });
   });
 
-  it("is found by its bare name at the provider known to offer it", async () => {
+  it("a model is found by its bare name at the provider known to offer it", async () => {
     const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     const resolved = await resolveModel(settings(keys), "gpt-5-mini", noNetwork);
     expect(resolved).toMatchObject({ providerId: "openai", model: "gpt-5-mini" });
   });
 
-  it("is requested from the one address that was given, whatever other providers know the name", async () => {
+  it("a model is requested from the one given address, whichever other providers know the name", async () => {
     await using server = await serve(compatible([{ id: "gpt-5-mini" }]));
     const environment = { TROUPE_BASE_URL: `${server.url}/v1`, TROUPE_API_KEY: "mine", OPENAI_API_KEY: "theirs" };
     const { provider, model } = await resolveModel(settings(environment), "gpt-5-mini");
@@ -96,7 +96,7 @@ describe("a requested model", () => {
     ]);
   });
 
-  it("is refused when its key is missing, with the name of the variable, and no other provider is used instead", async () => {
+  it("a model with a missing key is refused with the variable's name, and no other provider is used", async () => {
     expect(
       await refusal(resolveModel(settings({ OPENAI_API_KEY: "k" }), "groq/openai/gpt-oss-120b", noNetwork)),
     ).toEqual({
@@ -109,7 +109,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("is refused when it is unknown, with the nearest name", async () => {
+  it("an unknown model is refused with the nearest name", async () => {
     const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     expect(await refusal(resolveModel(settings(keys), "claud-opus-5-5", noNetwork))).toEqual({
       kind: "configuration",
@@ -121,7 +121,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("is used as the user gives it, and the nearest name is suggested when the provider does not know it", async () => {
+  it("a model unknown to its provider is used as given, and the nearest name is suggested on failure", async () => {
     await using server = await serve((asked, response) => {
       if (asked.url === "/v1/models") return json(response, { data: [{ id: "qwen-large" }, { id: "qwen-small" }] });
       return json(response, { error: { message: "no such model" } }, 404);
@@ -135,7 +135,7 @@ describe("a requested model", () => {
     expect(server.requests.map(({ url }) => url)).toEqual(["/v1/chat/completions", "/v1/models"]);
   });
 
-  it("must be named in full when several configured providers offer it", async () => {
+  it("a model must be named in full when several configured providers offer it", async () => {
     const file = { providers: { work: { baseUrl: "http://127.0.0.1:1/v1", models: { "gpt-5-mini": {} } } } };
     expect(await refusal(resolveModel(settings({ OPENAI_API_KEY: "k" }, file), "gpt-5-mini", noNetwork))).toEqual({
       kind: "configuration",
@@ -144,7 +144,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("is refused when its local server does not answer", async () => {
+  it("a model is refused when its local server does not answer", async () => {
     expect(await refusal(resolveModel(moved(settings({}), {}), "ollama/llama3"))).toEqual({
       kind: "configuration",
       message: "ollama/llama3 needs Ollama, and no server answers at 127.0.0.1:1",
@@ -152,7 +152,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("has the context window that Ollama reports", async () => {
+  it("a model has the context window that Ollama reports", async () => {
     await using server = await serve((asked, response) => {
       if (asked.url === "/api/ps")
         return json(response, { models: [{ name: "llama3:latest", context_length: 4_096 }] });
@@ -171,7 +171,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("may be the understudy, which needs no key", async () => {
+  it("the understudy can be requested as a model without a key", async () => {
     const resolved = await resolveModel(settings({ OPENAI_API_KEY: "k" }), "understudy", noNetwork);
     expect(facts(resolved)).toEqual({
       wire: "understudy",
@@ -183,7 +183,7 @@ describe("a requested model", () => {
     });
   });
 
-  it("may have another name at its provider", async () => {
+  it("a model may have another name at its provider", async () => {
     const models = { nice: { wireModel: "ugly-1", displayName: "Nice" } };
     const file = { providers: { work: { baseUrl: "http://127.0.0.1:1/v1", models } } };
     expect(await resolveModel(settings({}, file), "work/nice", noNetwork)).toMatchObject({
@@ -195,19 +195,19 @@ describe("a requested model", () => {
 });
 
 describe("the choice of a model when none is requested", () => {
-  it("is the configured default", async () => {
+  it("the configured default model is used when no model is requested", async () => {
     const environment = { TROUPE_MODEL: "openai/gpt-4.1", OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({ model: "gpt-4.1" });
   });
 
-  it("fails when the default cannot be used, instead of using another model", async () => {
+  it("a default model that cannot be used is an error, and no other model is used instead", async () => {
     const environment = { TROUPE_MODEL: "groq/openai/gpt-oss-20b", ANTHROPIC_API_KEY: "k" };
     expect(await refusal(resolveModel(settings(environment), undefined, noNetwork))).toMatchObject({
       message: "groq/openai/gpt-oss-20b needs GROQ_API_KEY, which is not set",
     });
   });
 
-  it("is the default of the first configured provider", async () => {
+  it("the default of the first configured provider is used when no model is requested", async () => {
     const environment = { MISTRAL_API_KEY: "k", GROQ_API_KEY: "k" };
     expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({
       providerId: "mistral",
@@ -215,7 +215,7 @@ describe("the choice of a model when none is requested", () => {
     });
   });
 
-  it("needs no name for a server with one model, but needs one for a server with several", async () => {
+  it("a server with one model needs no model name, and a server with several needs one", async () => {
     const models = [{ id: "one" }];
     await using server = await serve((asked, response) => compatible(models)(asked, response));
     const environment = { TROUPE_BASE_URL: `${server.url}/v1` };
@@ -226,7 +226,7 @@ describe("the choice of a model when none is requested", () => {
     });
   });
 
-  it("finds a server on this machine, and does not wait for one that never answers", async () => {
+  it("a model server on this machine is found, without waiting for one that never answers", async () => {
     await using studio = await serve(compatible([{ id: "qwen", max_context_length: 8_192 }]));
     await using hanging = await serve(() => undefined);
     await using web = await serve((_, response) => void response.end("<html>"));
@@ -250,7 +250,7 @@ describe("the choice of a model when none is requested", () => {
     expect(performance.now() - begun).toBeLessThan(HANG_MS);
   });
 
-  it("tries only addresses of this machine, and none if that is switched off", async () => {
+  it("the search for model servers tries only this machine, and nothing if it is switched off", async () => {
     const elsewhere = moved(settings({}), { ollama: "http://192.0.2.1/v1", lmstudio: "http://h.test/v1" });
     const asked: string[] = [];
     const fetch = (url: unknown): never => {
@@ -265,7 +265,7 @@ describe("the choice of a model when none is requested", () => {
     await resolveModel(settings({ TROUPE_NO_DISCOVERY: "1" }), undefined, noNetwork);
   });
 
-  it("is the understudy when there is nothing else", async () => {
+  it("the understudy is used when no model is configured", async () => {
     const resolved = await resolveModel(moved(settings({}), {}), undefined);
     expect(resolved).toMatchObject({
       providerId: "understudy",
@@ -273,7 +273,7 @@ describe("the choice of a model when none is requested", () => {
     });
   });
 
-  it("names a provider that was set up without its key instead of skipping it", async () => {
+  it("a provider that was set up without its key is named in the error instead of being skipped", async () => {
     const file = { providers: { work: { baseUrl: "http://127.0.0.1:1", apiKeyVariable: "WORK_KEY" } } };
     expect(await refusal(resolveModel(settings({}, file), undefined, noNetwork))).toMatchObject({
       message: "work/… needs WORK_KEY, which is not set",
@@ -288,7 +288,7 @@ describe("a request to a provider", () => {
       { AZURE_OPENAI_API_VERSION: "2024-10-21" },
     ],
     ["/openai/v1/chat/completions", {}],
-  ])("has the path and the key that Azure needs: %s", async (url, version) => {
+  ])("a request to Azure has the path and the key that Azure needs: %s", async (url, version) => {
     await using server = await serve(compatible([]));
     const environment = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: "k", ...version };
     const { provider, model } = await resolveModel(settings(environment), "azure/my gpt");
@@ -299,7 +299,7 @@ describe("a request to a provider", () => {
   });
 
   it.each(["", "/v1"])(
-    "has the path and the key that Anthropic needs, with or without a version in the address (%j)",
+    "a request to Anthropic has its path and key, with or without a version in the address (%j)",
     async (path) => {
       await using server = await serve((_, response) => json(response, { error: { message: "no" } }, 400));
       const environment = { ANTHROPIC_BASE_URL: `${server.url}${path}`, ANTHROPIC_API_KEY: "k" };
@@ -311,7 +311,7 @@ describe("a request to a provider", () => {
     },
   );
 
-  it("goes to the provider of its model when a session uses two", async () => {
+  it("a request goes to the provider of its model when a session uses two", async () => {
     await using one = await serve(compatible([]));
     await using two = await serve(compatible([]));
     const file = {
@@ -330,7 +330,7 @@ describe("a request to a provider", () => {
 });
 
 describe("the list of models", () => {
-  it("says for each whether it can be used and, if not, why", async () => {
+  it("the list of models says for each model whether it can be used and, if not, why", async () => {
     await using server = await serve(compatible([{ id: "llama", context_length: 4_096 }]));
     const base = moved(settings({ GROQ_API_KEY: "k" }), { lmstudio: `${server.url}/v1` });
     const fetch = (url: Parameters<typeof globalThis.fetch>[0], init?: RequestInit): Promise<Response> =>
@@ -356,7 +356,7 @@ describe("the list of models", () => {
     expect(row("understudy")).toMatchObject({ usable: true });
   });
 
-  it("reports a rejected key", async () => {
+  it("the list of models reports a rejected key", async () => {
     await using server = await serve((_, response) => json(response, {}, 401));
     const file = { providers: { work: { baseUrl: `${server.url}/v1`, apiKey: "bad", models: { m: {} } } } };
     const rows = await listModels(settings({ TROUPE_NO_DISCOVERY: "1" }, file));

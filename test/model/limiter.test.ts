@@ -38,7 +38,7 @@ function busiestSlot(starts: readonly number[], from: number): number {
 }
 
 describe("a rate limit that hits a hundred agents at once", () => {
-  it("parks them all, sends one probe per window, and then lets five through per 100 ms", async () => {
+  it("a rate limit parks all callers, sends one probe per window, and then lets five through per 100 ms", async () => {
     const stamp = virtualClock();
     const opensAt = stamp.monotonic() + 45_000;
     const provider = scripted(
@@ -57,7 +57,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(lastStart - opensAt).toBeLessThan(20_000 + 2_000 + 1_000);
   });
 
-  it("lets no new request through while the gate is shut, and shows each how long the wait is", async () => {
+  it("a rate limit lets no new request through while the gate is shut, and shows each its wait", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp });
     const provider = scripted(stamp, (n) =>
@@ -71,7 +71,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(events[0]).toEqual({ type: "held", reason: "rate_limit", waiting: 1, delayMs: 6_000 });
   });
 
-  it("gives the slot of a caller that stops reading while it is held back to the next one", async () => {
+  it("a rate limit gives the slot of a caller that stops reading to the next one", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const first = limiter.join();
@@ -88,7 +88,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect((await collect(patient.stream(request, live))).at(-1)).toMatchObject({ type: "end", stop: "done" });
   });
 
-  it("refuses at once instead of waiting for an hour", async () => {
+  it("a rate limit of an hour refuses callers at once instead of waiting", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 3_600_000 })));
     const limiter = new Limiter({ stamp });
@@ -104,7 +104,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     ]);
   });
 
-  it("ends for all callers within the limit when the limit stays in force", async () => {
+  it("a rate limit ends for all callers within the limit when it stays in force", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 30_000 })), 10);
     const replies = await crowd({ stamp, provider, count: 20 });
@@ -112,7 +112,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
     expect(stamp.monotonic() - 1_000_000).toBeLessThan(8 * 60_000);
   });
 
-  it("lets the next in line through when the probe's caller gives up", async () => {
+  it("a rate limit lets the next caller through when the probe's caller gives up", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp });
     const opening = limiter.join();
@@ -129,7 +129,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
 });
 
 describe("an outage", () => {
-  it("opens the breaker after five failures in a row; then one probe in 30 s decides for all", async () => {
+  it("an outage opens the breaker after five failures in a row; then one probe in 30 s decides for all", async () => {
     const stamp = virtualClock();
     const opensAt = stamp.monotonic() + 40_000;
     const provider = scripted(stamp, (_n, now) => (now < opensAt ? failing(modelError("network")) : done), 5);
@@ -142,7 +142,7 @@ describe("an outage", () => {
     expect(Math.min(...after.filter((start) => start >= 40_000))).toBeLessThanOrEqual(40_000 + 30_005);
   });
 
-  it("does not delay a single caller: its own back-off is enough", async () => {
+  it("an outage does not delay a single caller: its own back-off is enough", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("network")));
     const limiter = new Limiter({ stamp });
@@ -151,7 +151,7 @@ describe("an outage", () => {
     expect(stamp.monotonic() - 1_000_000).toBe(3 * (100 + 200 + 400 + 800 + 1_600));
   });
 
-  it("is not assumed when there are successes between the failures", async () => {
+  it("successes between failures prevent the assumption of an outage", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, (n) => (n % 2 === 1 ? failing(modelError("server")) : done), 1);
     const limiter = new Limiter({ stamp });
@@ -161,7 +161,7 @@ describe("an outage", () => {
     expect(stamp.monotonic() - 1_000_000).toBe(10 * (100 + 2));
   });
 
-  it("ends for all callers within the limit when it never ends, with the cause", async () => {
+  it("an outage that never ends fails for all callers within the limit, with the cause", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, () => failing(modelError("network")), 5);
     const replies = await crowd({ stamp, provider, count: 20 });
@@ -172,7 +172,7 @@ describe("an outage", () => {
 });
 
 describe("the queue of the limiter", () => {
-  it("is first come, first served, even for a call that returns for a retry", async () => {
+  it("the limiter's queue is first come, first served, even for a call that returns for a retry", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const [first, second, third] = [limiter.join(), limiter.join(), limiter.join()];
@@ -189,7 +189,7 @@ describe("the queue of the limiter", () => {
     expect(order).toEqual(["first again", "second", "third"]);
   });
 
-  it("starts low-priority requests only when no others wait, in their own order", async () => {
+  it("the limiter's queue starts low-priority requests only when no others wait, in their own order", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const first = await limiter.join().enter(live);
@@ -211,7 +211,7 @@ describe("the queue of the limiter", () => {
     expect(order).toEqual(["main 1", "main 2", "beside 1", "beside 2"]);
   });
 
-  it("removes an aborted waiter at once, and only that one", async () => {
+  it("the limiter's queue removes an aborted waiter at once, and only that one", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
     const stop = new AbortController();
@@ -224,7 +224,7 @@ describe("the queue of the limiter", () => {
     await expect(patient).resolves.toBeDefined();
   });
 
-  it("never runs more than allowed, half as many after a rate limit, and one more with each success", async () => {
+  it("the limiter never runs more than allowed, half after a rate limit, and one more with each success", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 8 });
     let running = 0;

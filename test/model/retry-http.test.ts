@@ -52,7 +52,7 @@ describe("a 429", () => {
     ["garbage", { "retry-after": "soon" }, absent],
     ["nothing", {}, absent],
   ])(
-    "is retried after the time in the header (%s), or after the back-off if that is longer",
+    "a 429 is retried after the time in the header (%s), or after the back-off if that is longer",
     async (_, headers, delay) => {
       expect(await refusedOnce(429, headers)).toEqual({
         delays: [delay],
@@ -62,7 +62,7 @@ describe("a 429", () => {
     },
   );
 
-  it("is an error at once when the requested wait is too long, and the error says when to try again", async () => {
+  it("a 429 is an error at once when the requested wait is too long, and the error says when to retry", async () => {
     expect(await refusedOnce(429, { "retry-after": "1000000000" })).toMatchObject({
       delays: [],
       requests: 1,
@@ -71,13 +71,16 @@ describe("a 429", () => {
   });
 });
 
-it.each([400, 401, 402, 403, 404, 413, 422])("a %i is not retried and says what to do", async (status) => {
-  const { delays, requests, end } = await refusedOnce(status, {});
-  expect({ delays, requests }).toEqual({ delays: [], requests: 1 });
-  expect(end).toMatchObject({ stop: "error", error: { statusCode: status, hint: expect.stringMatching(/\w/) } });
-});
+it.each([400, 401, 402, 403, 404, 413, 422])(
+  "the status %i is not retried, and the error says what to do",
+  async (status) => {
+    const { delays, requests, end } = await refusedOnce(status, {});
+    expect({ delays, requests }).toEqual({ delays: [], requests: 1 });
+    expect(end).toMatchObject({ stop: "error", error: { statusCode: status, hint: expect.stringMatching(/\w/) } });
+  },
+);
 
-it.each([408, 409, 500, 502, 503])("a %i is retried after the usual pause", async (status) => {
+it.each([408, 409, 500, 502, 503])("the status %i is retried after the usual pause", async (status) => {
   expect(await refusedOnce(status, {})).toMatchObject({ delays: [100], requests: 2, end: { stop: "done" } });
 });
 

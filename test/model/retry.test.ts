@@ -24,7 +24,7 @@ async function run(
 }
 
 describe("a failed attempt", () => {
-  it("is repeated after a doubling pause, announced before the pause", async () => {
+  it("a failed attempt is repeated after a doubling pause, announced before the pause", async () => {
     const error = modelError("server", { statusCode: 500 });
     const { events, gaps } = await run((n) => (n <= 5 ? failing(error) : done));
     expect(events).toEqual([
@@ -34,7 +34,7 @@ describe("a failed attempt", () => {
     expect(gaps).toEqual([100, 200, 400, 800, 1_600]);
   });
 
-  it("is given up after five retries, with the number of attempts and what to do", async () => {
+  it("a failed attempt is given up after five retries, with the number of attempts and what to do", async () => {
     const { events, gaps } = await run(() => failing(modelError("server", { statusCode: 503, code: "busy" })));
     expect(gaps).toHaveLength(5);
     const end = events.at(-1);
@@ -51,14 +51,14 @@ describe("a failed attempt", () => {
     });
   });
 
-  it("is repeated twice after a timeout, whatever other errors come between", async () => {
+  it("a failed attempt is repeated twice after a timeout, whatever other errors come between", async () => {
     const { gaps } = await run(() => failing(modelError("timeout")));
     expect(gaps).toHaveLength(2);
     const mixed = await run((n) => failing(modelError(n % 2 === 0 ? "timeout" : "server")));
     expect(mixed.gaps).toHaveLength(5);
   });
 
-  it("is not repeated when the first one began 15 minutes ago", async () => {
+  it("a failed attempt is not repeated when the first one began 15 minutes ago", async () => {
     const error = modelError("rate_limit", { retryAfterMs: 179_000 });
     const soon = await run(() => failing(error));
     expect(soon.gaps).toHaveLength(5);
@@ -68,7 +68,7 @@ describe("a failed attempt", () => {
   });
 
   it.each<ModelErrorKind>(["authentication", "quota", "request", "context_length", "content_filter", "internal"])(
-    "is final at once for the error kind %s, and the error is unchanged",
+    "a failed attempt is final at once for the error kind %s, and the error is unchanged",
     async (kind) => {
       const error = modelError(kind, { hint: "do this" });
       const { events, gaps } = await run(() => failing(error));
@@ -76,18 +76,18 @@ describe("a failed attempt", () => {
     },
   );
 
-  it("is final when the provider says that a retry is pointless", async () => {
+  it("a failed attempt is final when the provider says that a retry is pointless", async () => {
     const error = modelError("server", { retryable: false });
     expect(await run(() => failing(error))).toEqual({ events: [{ type: "end", stop: "error", error }], gaps: [] });
   });
 
-  it("is not retried when its kind is final, even if the provider asks for a retry", async () => {
+  it("a failed attempt is not retried when its kind is final, even if the provider asks for a retry", async () => {
     const error = modelError("authentication", { retryable: true });
     expect(await run(() => failing(error))).toEqual({ events: [{ type: "end", stop: "error", error }], gaps: [] });
   });
 
   it.each<ModelErrorKind>(["rate_limit", "server", "network", "timeout", "protocol"])(
-    "is retried for the error kind %s",
+    "a failed attempt is retried for the error kind %s",
     async (kind) => {
       const { events } = await run((n) => (n === 1 ? failing(modelError(kind)) : done));
       expect(events.map((event) => event.type)).toEqual(["retry", "text", "end"]);
@@ -99,27 +99,27 @@ describe("a failed attempt", () => {
     { type: "reasoning", delta: "hm" },
     { type: "call_delta", toolCallId: "c1", name: "read", delta: '{"pa' },
     { type: "call", call: { toolCallId: "c1", name: "read", arguments: {} } },
-  ])("is retried only once after it had shown $type", async (shown) => {
+  ])("a failed attempt is retried only once after it had shown $type", async (shown) => {
     const { events, gaps } = await run(() => failing(modelError("timeout"), shown));
     expect(gaps).toHaveLength(1);
     expect(events.map((event) => event.type)).toEqual([shown.type, "retry", shown.type, "end"]);
     expect(events.at(-1)).toMatchObject({ error: { message: "acme: timeout (gave up after 2 attempts)" } });
   });
 
-  it("counts as broken off when it ends without an end event", async () => {
+  it("a failed attempt counts as broken off when it ends without an end event", async () => {
     const { events } = await run((n) => (n === 1 ? [] : done));
     expect(events).toMatchObject([{ type: "retry", error: { kind: "protocol" } }, ...done]);
   });
 });
 
 describe("a rate limit", () => {
-  it("is waited for five seconds and a growing extra without a header", async () => {
+  it("a rate limit without a header is waited for five seconds plus a growing extra", async () => {
     const { gaps } = await run((n) => (n <= 4 ? failing(modelError("rate_limit")) : done));
     expect(gaps).toEqual([6_500, 7_500, 9_500, 13_500]);
   });
 
   it.each([0, 1, 1_000, 59_000, 61_000, 180_000])(
-    "is waited for as long as the provider asks (%i ms), and at most a tenth more",
+    "a rate limit is waited for as long as the provider asks (%i ms), and at most a tenth more",
     async (asked) => {
       for (const random of [() => 0, half, () => 0.999]) {
         const answer = (n: number) => (n === 1 ? failing(modelError("rate_limit", { retryAfterMs: asked })) : done);
@@ -138,7 +138,7 @@ describe("a rate limit", () => {
     [1e12, "asked us to wait 1000000000 s, after 1 attempt", "2057-09-09 01:46 UTC"],
     [1e20, "asked us to wait 100000000000000000 s, after 1 attempt", "2100-01-01 00:00 UTC"],
   ])(
-    "is an error at once when the requested wait is %d ms, and the error says when to try again",
+    "a rate limit is an error at once when the requested wait is %d ms, and the error says when to retry",
     async (asked, message, time) => {
       const { events, gaps } = await run(() => failing(modelError("rate_limit", { retryAfterMs: asked })));
       expect(gaps).toEqual([]);
@@ -158,7 +158,7 @@ describe("a rate limit", () => {
 });
 
 describe("the pause", () => {
-  it("has full jitter: from 0 to 0.2 s · 2ⁿ, never above 30 s", () => {
+  it("the retry pause has full jitter: from 0 to 0.2 s · 2ⁿ, never above 30 s", () => {
     fc.assert(
       fc.property(fc.nat(40), fc.double({ min: 0, max: 0.9999999, noNaN: true }), (retry, chance) => {
         const policy = defaultRetryPolicy;
@@ -171,7 +171,7 @@ describe("the pause", () => {
     expect(highest).toBe(30_000);
   });
 
-  it("ends at once when the call is aborted", async () => {
+  it("the retry pause ends at once when the call is aborted", async () => {
     const stamp = virtualClock();
     const stop = new AbortController();
     const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 100_000 })));
@@ -188,7 +188,7 @@ describe("the pause", () => {
     expect(provider.starts).toHaveLength(1);
   });
 
-  it("does not depend on the wall clock", async () => {
+  it("the retry pause does not depend on the wall clock", async () => {
     const stamp = virtualClock();
     const provider = scripted(stamp, (n) => {
       stamp.setWallClock(n % 2 === 0 ? 0 : 4e12);

@@ -17,7 +17,7 @@ export const agentsDefects: readonly Defect[] = [
     find: 'modifiedArgs !== undefined && earlier === "allow" ? undecided : before;',
     replace: "before;",
     test: "src/hooks/merge.test.ts",
-    title: "uses the last change of the arguments, which revokes an earlier approval",
+    title: "before a tool, the last change of the arguments wins and revokes an earlier approval",
     why: "An approval would cover arguments that nobody saw.",
   },
   {

@@ -26,7 +26,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (this.#failure) return reject(this.#failure);",
     replace: "",
     test: "test/store/fault.test.ts",
-    title: "appends made at once fail together, in the words of the cause",
+    title: "concurrent appends fail together, with the cause in the message",
     why: "Appends after a failed write would be acknowledged.",
   },
   {
@@ -44,7 +44,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (crc32(bytes.subarray(start, trailer.covered)) !== crc) return undefined;",
     replace: "",
     test: "test/store/damage.test.ts",
-    title: "never takes an event from inside another one, even when it would verify",
+    title: "a damaged log never yields an event from inside another one, even when it would verify",
     why: "A damaged record would be used.",
   },
   {
@@ -80,7 +80,7 @@ export const recordsDefects: readonly Defect[] = [
     find: " && !isNested(line[end])",
     replace: "",
     test: "test/store/damage.test.ts",
-    title: "never takes an event from inside another one, even when it would verify",
+    title: "a damaged log never yields an event from inside another one, even when it would verify",
     why: "Text inside an event could forge another event.",
   },
   {

@@ -216,7 +216,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "const same = needle.anyCase ? there.toLowerCase() : there;",
     replace: "const same = there;",
     test: "src/lib/redact/redact.test.ts",
-    title: "E02: is taken out",
+    title: "E02: a known value is masked",
     why: "A secret in capital hexadecimal would be shown.",
   },
   {
@@ -225,7 +225,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "found.push({ start, end: end + rest, name, rank: -1 });",
     replace: "found.push({ start, end, name, rank: -1 });",
     test: "src/lib/redact/redact.test.ts",
-    title: "is taken out of base64 to its last character",
+    title: "a known value is masked in base64 to its last character:",
     why: "The last bits of an encoded secret would be shown.",
   },
   {
@@ -234,7 +234,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "const newKey = redactText(key);",
     replace: "const newKey = key;",
     test: "src/lib/redact/redact.test.ts",
-    title: "loses secrets in keys, strings and members named like one, at any depth",
+    title: "redacting data masks secrets in keys, strings and members named like one, at any depth",
     why: "A secret used as a key of an object would be stored.",
   },
   {

@@ -17,7 +17,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "return isAnother ? undefined : call;",
     replace: "return call;",
     test: "test/wire/replies.test.ts",
-    title: "tell calls apart that all have the index 0, or none",
+    title: "calls that all have the index 0, or none, are told apart by their ids",
     why: "Two calls would be merged into one.",
   },
   {
@@ -26,7 +26,7 @@ export const wiresDefects: readonly Defect[] = [
     find: 'if (this.#finishReason === "content_filter" || isRefused) {',
     replace: "if (isRefused) {",
     test: "test/wire/replies.test.ts",
-    title: "has its own kind",
+    title: "inside a reply has its own error kind",
     why: "A filtered reply would count as an answer.",
   },
   {
@@ -44,7 +44,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "inputTokens: countOf(usage.input_tokens) + cacheReadTokens + cacheWriteTokens,",
     replace: "inputTokens: countOf(usage.input_tokens),",
     test: "test/wire/replies.test.ts",
-    title: "a streamed reply becomes its events",
+    title: "a streamed reply becomes its recorded events",
     why: "Cached tokens would not count against budgets.",
   },
   {
@@ -53,7 +53,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "fields.signature = this.#reply.keep(textOf(fields.signature), textOf(delta.signature));",
     replace: "",
     test: "test/wire/replies.test.ts",
-    title: "a streamed reply becomes its events",
+    title: "a streamed reply becomes its recorded events",
     why: "Thinking could not be sent back.",
   },
   {
@@ -98,7 +98,7 @@ export const wiresDefects: readonly Defect[] = [
     find: 'if (typeof item.encrypted_content === "string") this.#layout.push(replayable(item));',
     replace: "",
     test: "test/wire/replies.test.ts",
-    title: "a streamed reply becomes its events",
+    title: "a streamed reply becomes its recorded events",
     why: "Encrypted reasoning could not be sent back.",
   },
   {
@@ -134,7 +134,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "if (result.isError === true) {",
     replace: "if (false) {",
     test: "test/mcp/tools.test.ts",
-    title: "says when there is no output, and words a failure as data",
+    title: "an MCP tool reports missing output, and quotes a failure as data",
     why: "A failed call would count as a success.",
   },
   {
@@ -143,7 +143,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "for (let number = 2; taken.has(given); number++) {",
     replace: "for (let number = 2; false; number++) {",
     test: "test/mcp/tools.test.ts",
-    title: "do not shadow what is built in, nor the tools of another server",
+    title: "MCP tool names do not shadow built-in tools, nor the tools of another server",
     why: "A server could replace a built-in tool.",
   },
   {
@@ -152,7 +152,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "      if (isOwn)\n",
     replace: "",
     test: "test/mcp/remote.test.ts",
-    title: "alone gets the configured headers; others get none, and nothing without encryption",
+    title: "only the configured address gets the configured headers, and nothing without encryption",
     why: "A key would be sent to another host.",
   },
   {
@@ -161,7 +161,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "if (depth > limits.depth) return",
     replace: "if (false) return",
     test: "test/mcp/hostile.test.ts",
-    title: "when its schemas are bombs: those tools are dropped and named, the others are used",
+    title: "an MCP server's schemas that are too large are dropped and named, the other tools are used",
     why: "A nested schema could exhaust the process.",
   },
   {
@@ -179,7 +179,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "...(stage && !stage.agent ? addressed",
     replace: "...(stage ? addressed",
     test: "test/acp/agents.test.ts",
-    title: "shows their calls with the agent's name to an editor without the draft of subagents",
+    title: "an editor without the draft of subagents sees an agent's calls with the agent's name",
     why: "Words of an agent would pass for the answer.",
   },
   {
@@ -197,7 +197,7 @@ export const wiresDefects: readonly Defect[] = [
     find: "throw authRequired(this.#refusedKey);",
     replace: "throw error;",
     test: "test/acp/auth.test.ts",
-    title: "fails a prompt with the code for a missing key when the provider refuses the key, and the next one works",
+    title: "a prompt with a refused key fails with the code for a missing key, and the next one works",
     why: "Editors could not say that a key is missing.",
   },
   {

@@ -46,7 +46,7 @@ const repeat = (index: number): SessionEvent[] => {
   return chain(events.toSpliced(index, 0, events[index] as SessionEvent));
 };
 
-test("a log that the store wrote has no problem", async () => {
+test("a log that the store wrote has no problem for the checker", async () => {
   const log = await realStore(temporaryFolder()).create("one");
   await Promise.all(session().map((event) => log.append(event, { barrier: true })));
   await log.close();
@@ -84,6 +84,6 @@ test.each<[string, Buffer, string[]]>([
     bytesOf(session().map((event, index) => (index === 4 ? { ...event, parentId: "e0" } : event))),
     ["event e4 has the wrong parent"],
   ],
-])("%s is noticed", (_name, bytes, expected) => {
+])("the checker of logs notices %s", (_name, bytes, expected) => {
   expect(checkLog(bytes)).toEqual(expected);
 });

@@ -32,7 +32,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   }
 
-  test("returns what was appended, in the order of the calls", async () => {
+  test("a store returns what was appended, in the order of the calls", async () => {
     const store = makeStore();
     await filled(store, "one", 20);
     const log = await store.open("one");
@@ -45,7 +45,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("continues after it was opened again", async () => {
+  test("a store continues after it was opened again", async () => {
     const store = makeStore();
     await filled(store, "one", 3);
     const log = await store.open("one");
@@ -55,7 +55,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect(await store.read("one")).toEqual({ events: messages(4), removed: [], damage: [] });
   });
 
-  test("stores nothing of a session before its first append", async () => {
+  test("a store stores nothing of a session before its first append", async () => {
     const store = makeStore();
     const log = await store.create("idle");
     await log.flush();
@@ -65,7 +65,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await expect(store.open("idle")).rejects.toMatchObject({ kind: "usage", message: "There is no session idle." });
   });
 
-  test("refuses to create an existing session and to open a missing one", async () => {
+  test("a store refuses to create an existing session and to open a missing one", async () => {
     const store = makeStore();
     await filled(store, "one", 1);
     await expect(store.create("one")).rejects.toMatchObject({ kind: "usage" });
@@ -75,7 +75,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
   });
 
   test.each(["", ".", "..", "a/b", "../x", "-a", ".a", "a..b", "a\0b", "a b", "x".repeat(129)])(
-    "refuses %j as the id of a session",
+    "a store refuses %j as the id of a session",
     async (sessionId) => {
       const store = makeStore();
       for (const method of [store.create, store.open, store.read, store.revision, store.remove]) {
@@ -84,7 +84,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     },
   );
 
-  test("allows one writer; a second one reads and learns the holder", async () => {
+  test("a store allows one writer; a second one reads and learns the holder", async () => {
     const store = makeStore();
     await filled(store, "one", 2);
     const first = await store.open("one");
@@ -101,7 +101,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect((await store.read("one")).events).toEqual(messages(3));
   });
 
-  test("accepts no append after it is closed", async () => {
+  test("a store accepts no append after it is closed", async () => {
     const store = makeStore();
     const log = await store.create("one");
     await log.append(message(1), barrier);
@@ -110,7 +110,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await expect(log.append(message(2), barrier)).rejects.toMatchObject({ kind: "storage" });
   });
 
-  test("keeps an event of an unknown type unchanged", async () => {
+  test("a store keeps an event of an unknown type unchanged", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const unknown = {
@@ -123,7 +123,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect((await store.read("one")).events).toEqual([unknown]);
   });
 
-  test("lists sessions newest first, with the summary that was written or one made from the log", async () => {
+  test("a store lists sessions newest first, with the summary that was written or one made from the log", async () => {
     const store = makeStore();
     const summary: SessionSummary = {
       sessionId: "told",
@@ -177,7 +177,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect(await store.ids()).toEqual(["untold", "told"]);
   });
 
-  test("has another revision after every change", async () => {
+  test("a store has a new revision after every change", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const revisions = new Set<string | undefined>();
@@ -190,7 +190,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("stores the same bytes once and returns them", async () => {
+  test("a store stores the same bytes once and returns them", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const data = Uint8Array.from([1, 2, 3, 0, 255]);
@@ -205,7 +205,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("numbers the files kept for large outputs and cleans their names", async () => {
+  test("a store numbers the files kept for large outputs and cleans their names", async () => {
     const store = makeStore();
     const log = await store.create("one");
     const paths = [await log.writeFile("out put.txt", "a"), await log.writeFile("../../x", "b")];
@@ -215,7 +215,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.close();
   });
 
-  test("removes a session with all its files", async () => {
+  test("a store removes a session with all its files", async () => {
     const store = makeStore();
     await filled(store, "one", 2);
     await filled(store, "two", 2);

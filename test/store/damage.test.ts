@@ -56,7 +56,7 @@ async function reopen(opening: Promise<SessionLog>): Promise<{ ids: string[]; da
 const kinds = (damage: readonly Damage[]): string[] => damage.map((found) => found.kind);
 
 describe("a log with a damaged end", () => {
-  test("loses at most the torn record wherever it is cut in the last three records", async () => {
+  test("a log cut anywhere in its last three records loses at most the torn record", async () => {
     const folder = temporaryFolder();
     const cutFrom = whole.length - Buffer.concat(lines.slice(-3)).length;
     const ends = lines.map((_, index) => Buffer.concat(lines.slice(0, index + 1)).length);
@@ -84,16 +84,19 @@ describe("a log with a damaged end", () => {
     ["garbage", Buffer.concat([whole, Buffer.from([0xff, 0xfe, 7, 200, 1])]), ["torn_tail"]],
     ["garbage right after the last record", Buffer.concat([whole.subarray(0, -1), Buffer.from("xyz")]), ["torn_tail"]],
     ["half of the last line a second time", Buffer.concat([whole, (lines[7] ?? whole).subarray(0, 60)]), ["torn_tail"]],
-  ])("keeps every record before %s, and saves the damaged bytes", async (_name, bytes, expected) => {
-    const result = await openAndContinue(bytes);
-    expect(result.ids).toEqual(allIds);
-    expect(kinds(result.damage)).toEqual(expected);
-    const saved = readFileSync(result.damage[0]?.savedTo ?? "");
-    expect(bytes.subarray(-saved.length)).toEqual(saved);
-    expect(statSync(result.damage[0]?.savedTo ?? "").mode & 0o777).toBe(0o600);
-  });
+  ])(
+    "a log with a damaged end keeps every record before %s, and saves the damaged bytes",
+    async (_name, bytes, expected) => {
+      const result = await openAndContinue(bytes);
+      expect(result.ids).toEqual(allIds);
+      expect(kinds(result.damage)).toEqual(expected);
+      const saved = readFileSync(result.damage[0]?.savedTo ?? "");
+      expect(bytes.subarray(-saved.length)).toEqual(saved);
+      expect(statSync(result.damage[0]?.savedTo ?? "").mode & 0o777).toBe(0o600);
+    },
+  );
 
-  test("keeps different torn bytes of the same place apart", async () => {
+  test("a log with a damaged end saves different torn bytes of the same place separately", async () => {
     const folder = temporaryFolder();
     const store = realStore(folder, { disk: hastyDisk });
     for (const torn of ['{"a":1', '{"b":2', '{"a":1']) {
@@ -156,15 +159,18 @@ describe("a log with a damaged middle", () => {
       without(1),
       ["checksum"],
     ],
-  ])("loses only the damaged part with %s, reports it and stays as it is", async (_name, bytes, ids, expected) => {
-    const result = await openAndContinue(bytes);
-    expect(result.ids).toEqual(ids);
-    expect(kinds(result.damage)).toEqual(expected);
-    expect(result.bytes.subarray(0, bytes.length)).toEqual(bytes);
-    expect(existsSync(join(result.directory, "damaged"))).toBe(false);
-  });
+  ])(
+    "a log with a damaged middle loses only the damaged part with %s, reports it and is not changed",
+    async (_name, bytes, ids, expected) => {
+      const result = await openAndContinue(bytes);
+      expect(result.ids).toEqual(ids);
+      expect(kinds(result.damage)).toEqual(expected);
+      expect(result.bytes.subarray(0, bytes.length)).toEqual(bytes);
+      expect(existsSync(join(result.directory, "damaged"))).toBe(false);
+    },
+  );
 
-  test("written by another program alone is read without complaint", async () => {
+  test("a log written by another program only is read without a problem", async () => {
     const plain = Buffer.from(
       messages(3)
         .map((event) => `${JSON.stringify(event)}\n`)
@@ -174,7 +180,7 @@ describe("a log with a damaged middle", () => {
     expect({ ids: result.ids, damage: result.damage }).toEqual({ ids: ["event-1", "event-2", "event-3"], damage: [] });
   });
 
-  test("never takes an event from inside another one, even when it would verify", async () => {
+  test("a damaged log never yields an event from inside another one, even when it would verify", async () => {
     const [inner] = encodeLog([message(1, "forged")]);
     const outer = { ...message(2), data: { content: "x", nested: JSON.parse(inner?.toString() ?? "") } };
     const bytes = Buffer.concat(encodeLog([message(1), outer as never, message(3)]));
@@ -184,7 +190,7 @@ describe("a log with a damaged middle", () => {
     expect(result.ids).toEqual(["event-1", "event-3"]);
   });
 
-  test("skips a line that is too long, in the middle and at the end, whatever the size of the pieces read", async () => {
+  test("a line that is too long is skipped in the middle and at the end of a log, whatever the chunk size", async () => {
     const long = Buffer.alloc(5000, "x");
     const bytes = Buffer.concat([rest(1, 3), long, newline, rest(4), long]);
     const path = place(temporaryFolder(), bytes);
@@ -197,7 +203,7 @@ describe("a log with a damaged middle", () => {
     }
   });
 
-  test("gives the same result for any size of the pieces read", async () => {
+  test("a damaged log gives the same result for any chunk size", async () => {
     const bytes = Buffer.concat([rest(1, 3), line(4).subarray(0, 70), rest(4), Buffer.alloc(9)]);
     const path = place(temporaryFolder(), bytes);
     const expected = await readLog(path);
@@ -231,7 +237,7 @@ test(`every one of ${flips} flipped bits is noticed and costs at most its record
   }
 });
 
-test("separators that are line ends only to some programs stay inside their line", async () => {
+test("line separators of other programs stay inside their line of the log", async () => {
   const folder = temporaryFolder();
   const store = realStore(folder, { disk: hastyDisk });
   const log = await store.create("one");
@@ -244,7 +250,7 @@ test("separators that are line ends only to some programs stay inside their line
 });
 
 describe("a log that is deleted while it is open", () => {
-  test("refuses the next event and says that the log was deleted", async () => {
+  test("a log that was deleted while open refuses the next event with that reason", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     onTestFinished(() => void vi.useRealTimers());
     const log = await realStore(temporaryFolder(), { disk: hastyDisk }).create("one");

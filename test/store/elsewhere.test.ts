@@ -7,7 +7,7 @@ import { elsewhere, encodeLog, idsOf, message, messages } from "./support.ts";
 const barrier = { barrier: true };
 const LOG = "one:/state/events.jsonl";
 
-test("lines are those of a log on disk, and lines appended together are sent together", async () => {
+test("a log at the client has the lines of a log on disk, and sends concurrent appends together", async () => {
   const provider = memoryProvider();
   const log = await elsewhere(provider).create("one");
   await Promise.all(messages(50).map((event) => log.append(event, barrier)));
@@ -17,7 +17,7 @@ test("lines are those of a log on disk, and lines appended together are sent tog
   expect(provider.files.get("one:/state/checkpoints/index.md")).toContain("# Checkpoints");
 });
 
-test("an append is acknowledged after the client has answered, not before", async () => {
+test("an append at the client is acknowledged after the client has answered, not before", async () => {
   const provider = memoryProvider();
   const log = await elsewhere(provider).create("one");
   const { promise: answered, resolve: answer } = deferred<void>();
@@ -34,7 +34,7 @@ test("an append is acknowledged after the client has answered, not before", asyn
   await log.close();
 });
 
-test("a failed append refuses further ones until recover, which cuts off what was not acknowledged", async () => {
+test("a failed append at the client refuses others until recover removes what was not acknowledged", async () => {
   const provider = memoryProvider();
   const store = elsewhere(provider);
   const log = await store.create("one");
@@ -56,7 +56,7 @@ test("a failed append refuses further ones until recover, which cuts off what wa
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
-test("recover refuses a log that another program has changed", async () => {
+test("recovery refuses a log at the client that another program has changed", async () => {
   const provider = memoryProvider();
   const log = await elsewhere(provider).create("one");
   await log.append(message(1), barrier);
@@ -73,7 +73,7 @@ test("recover refuses a log that another program has changed", async () => {
   await log.close();
 });
 
-test("a torn end is moved aside, and the rest is used and continued", async () => {
+test("a torn end of a log at the client is moved aside, and the rest is used and continued", async () => {
   const provider = memoryProvider();
   const store = elsewhere(provider);
   const log = await store.create("one");
@@ -88,7 +88,7 @@ test("a torn end is moved aside, and the rest is used and continued", async () =
   expect(idsOf((await store.read("one")).events)).toEqual(["event-1", "event-2", "event-4"]);
 });
 
-test("a large output is stored there, and as a copy where tools of this machine find it", async () => {
+test("a large output is stored at the client, and as a copy where local tools find it", async () => {
   const provider = memoryProvider();
   const store = elsewhere(provider);
   const log = await store.create("one");
@@ -106,7 +106,7 @@ test("a large output is stored there, and as a copy where tools of this machine 
   expect(existsSync(copy)).toBe(false);
 });
 
-test("paths are joined by the conventions of the client's folder", async () => {
+test("paths at the client are joined by the conventions of its folder", async () => {
   const provider = { ...memoryProvider(), folder: "C:\\state", conventions: "windows" as const };
   const log = await elsewhere(provider).create("one");
   expect(log.elsewhere?.nameOf("checkpoints/001.md")).toBe("C:\\state\\checkpoints\\001.md");

@@ -68,7 +68,7 @@ const passing: [string, Fault][] = [
 
 describe("the store at every operation of a session", () => {
   test.each(passing)(
-    "loses nothing with a disk %s: recover, and continue with the same event",
+    "a disk with %s at any operation loses nothing: recovery continues with the same event",
     async (_name, fault) => {
       const fired = await atEveryOperation(fault, async (plan) => {
         const root = temporaryFolder();
@@ -88,7 +88,7 @@ describe("the store at every operation of a session", () => {
   );
 
   test.each(["ENOSPC", "EIO"])(
-    "acknowledges nothing more and keeps the rest when the disk keeps failing with %s",
+    "a disk that keeps failing with %s at any operation gets no more acknowledged, and keeps the rest",
     async (code) => {
       const fired = await atEveryOperation({ kind: "fail", code, lasting: true }, async (plan) => {
         const root = temporaryFolder();
@@ -106,7 +106,7 @@ describe("the store at every operation of a session", () => {
     },
   );
 
-  test("continues once a full disk has space again", async () => {
+  test("a store continues at every operation of a session once a full disk has space again", async () => {
     await atEveryOperation({ kind: "fail", code: "ENOSPC", lasting: true }, async (plan) => {
       const root = temporaryFolder();
       const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
@@ -124,7 +124,7 @@ describe("the store at every operation of a session", () => {
   });
 });
 
-test("appends made at once fail together, in the words of the cause", async () => {
+test("concurrent appends fail together, with the cause in the message", async () => {
   const root = temporaryFolder();
   const plan: FaultPlan = { at: 3, operations: ["write"], fault: { kind: "fail", code: "ENOSPC" } };
   const store = realStore(root, { disk: faultDisk(hastyDisk, plan) });
@@ -171,7 +171,7 @@ describe("a torn log", () => {
   }
 
   test.each<[string, Fault]>([...passing, ["broken for ever", { kind: "fail", code: "EIO", lasting: true }]])(
-    "opens with a disk that is %s at any step of the repair, and a second repair gives the same",
+    "a torn log opens with a disk that is %s at any step of the repair, and a second repair gives the same",
     async (_name, fault) => {
       const fired = await atEveryOperation(fault, async (plan) => {
         const root = await prepared();

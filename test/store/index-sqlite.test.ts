@@ -103,24 +103,27 @@ describe("an index", () => {
     },
   };
 
-  test.each(Object.entries(spoils))("is rebuilt with the same content when it is %s", async (_name, spoil) => {
-    const store = await filledStore();
-    const path = join(temporaryFolder(), "index.db");
-    const before = sessionIndex({ path, store, disk: nodeDisk });
-    await before.refresh();
-    const expected = await contentOf(before);
-    await before.close();
-    spoil(path);
-    const after = sessionIndex({ path, store, disk: nodeDisk });
-    expect(await after.refresh()).toMatchObject({ left: 0, failed: [] });
-    expect(await contentOf(after)).toEqual(expected);
-    await after.close();
-    const third = sessionIndex({ path, store, disk: nodeDisk });
-    expect(await third.refresh()).toEqual(found());
-    await third.close();
-  });
+  test.each(Object.entries(spoils))(
+    "the index is rebuilt with the same content when it is %s",
+    async (_name, spoil) => {
+      const store = await filledStore();
+      const path = join(temporaryFolder(), "index.db");
+      const before = sessionIndex({ path, store, disk: nodeDisk });
+      await before.refresh();
+      const expected = await contentOf(before);
+      await before.close();
+      spoil(path);
+      const after = sessionIndex({ path, store, disk: nodeDisk });
+      expect(await after.refresh()).toMatchObject({ left: 0, failed: [] });
+      expect(await contentOf(after)).toEqual(expected);
+      await after.close();
+      const third = sessionIndex({ path, store, disk: nodeDisk });
+      expect(await third.refresh()).toEqual(found());
+      await third.close();
+    },
+  );
 
-  test("works when its file cannot be written", async () => {
+  test("the index works when its file cannot be written", async () => {
     const store = await filledStore();
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "not a folder");

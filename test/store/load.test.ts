@@ -97,7 +97,7 @@ test(`10,000 events a second for ${seconds} s are all acknowledged in time and s
   expect(p99).toBeLessThan((60 + 3 * (lagP99 + writeP99)) * slack);
 });
 
-test("a single append is quick", async () => {
+test("a single append is fast", async () => {
   const log = await realStore(temporaryFolder()).create("one");
   const times = { barrier: [] as number[], plain: [] as number[] };
   await log.append(message(0), { barrier: true });

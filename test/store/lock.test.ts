@@ -44,21 +44,24 @@ describe.runIf(process.platform === "linux")("a lock of a process in another pid
     ["another container with a host name of its own", { ...elsewhere, host: "c0ffee" }],
     ["another machine", { ...elsewhere, host: "c0ffee", boot: "another" }],
     ["another machine with this host name", { ...elsewhere, boot: "another" }],
-  ])("is held while it is renewed, and free when it was not for long: %s", async (_, left) => {
-    const held = await take(await folderWith({ ...left, ageMs: 8_000 }));
-    const host = left.host ?? hostname();
-    expect(held).toMatchObject({ kind: "held", by: { pid: 1, host } });
-    if (held.kind === "held") expect(held.by.advice).toMatch(/end it there.*try again in 1\d s/);
-    expect(await take(await folderWith({ ...left, ageMs: minute }))).toMatchObject({ kind: "taken" });
-    expect(await take(await folderWith({ ...left, ageMs: -minute }))).toMatchObject({ kind: "taken" });
-  });
+  ])(
+    "a lock of another pid namespace is held while it is renewed, and free after a long pause: %s",
+    async (_, left) => {
+      const held = await take(await folderWith({ ...left, ageMs: 8_000 }));
+      const host = left.host ?? hostname();
+      expect(held).toMatchObject({ kind: "held", by: { pid: 1, host } });
+      if (held.kind === "held") expect(held.by.advice).toMatch(/end it there.*try again in 1\d s/);
+      expect(await take(await folderWith({ ...left, ageMs: minute }))).toMatchObject({ kind: "taken" });
+      expect(await take(await folderWith({ ...left, ageMs: -minute }))).toMatchObject({ kind: "taken" });
+    },
+  );
 
-  it("is judged by the pid when the namespace is this one, whatever the host is called", async () => {
+  it("a lock of the same pid namespace is judged by the pid, whatever the host is called", async () => {
     const directory = await folderWith({ host: "c0ffee", ageMs: 0 });
     expect(await take(directory)).toMatchObject({ kind: "taken" });
   });
 
-  it("names the file to delete where an older version never renews its lock", async () => {
+  it("a lock that an older version never renews names the file to delete", async () => {
     const directory = await folderWith({ host: "c0ffee", pids: "", renewed: false, ageMs: 60 * minute });
     expect(await take(directory)).toMatchObject({
       kind: "held",
@@ -68,7 +71,7 @@ describe.runIf(process.platform === "linux")("a lock of a process in another pid
 });
 
 describe("a lock of a running process", () => {
-  it("is renewed by a timer without changing its content where the folder cannot be watched", async () => {
+  it("a lock is renewed by a timer, with its content unchanged, where the folder cannot be watched", async () => {
     const directory = await folderWith();
     const path = join(directory, "lock");
     const lock = await take(directory, { beatMs: 10, watch: () => undefined });
@@ -81,7 +84,7 @@ describe("a lock of a running process", () => {
     await expect(stat(path)).rejects.toThrow("ENOENT");
   });
 
-  it("is known to be lost by a process that was frozen while another one took it over", async () => {
+  it("a process that was frozen learns that another one took its lock over", async () => {
     const directory = await folderWith();
     const lock = await take(directory, { beatMs: minute });
     if (lock.kind !== "taken") throw new Error("the lock is held");
@@ -112,7 +115,7 @@ async function takenElsewhere(directory: string, more: Partial<LockOptions> = {}
 const deaf = { watch: () => ({ close: () => undefined }) };
 
 describe.runIf(process.platform === "linux")("a lock that is renewed on request", () => {
-  it("has no timer, and is renewed when another process tries to take it", async () => {
+  it("a lock renewed on request has no timer, and is renewed when another process tries to take it", async () => {
     const directory = await folderWith();
     const path = join(directory, "lock");
     await takenElsewhere(directory, { beatMs: 5 });
@@ -124,14 +127,14 @@ describe.runIf(process.platform === "linux")("a lock that is renewed on request"
     expect((await stat(path)).mtimeMs).toBeGreaterThan(before);
   });
 
-  it("is free when its holder does not answer, and the holder knows before it writes", async () => {
+  it("a lock renewed on request is free when its holder does not answer, and the holder knows", async () => {
     const directory = await folderWith();
     const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
     expect(await take(directory, { answerMs: 50 })).toMatchObject({ kind: "taken" });
     expect(await lock.isOurs()).toBe(false);
   });
 
-  it("stays with a holder that checks it between the last look of a successor and its rename", async () => {
+  it("a holder keeps its lock when it checks between a successor's last look and its rename", async () => {
     const directory = await folderWith();
     const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
     let checked: boolean | undefined;
@@ -147,7 +150,7 @@ describe.runIf(process.platform === "linux")("a lock that is renewed on request"
     });
   });
 
-  it("stays with a holder that checks it when a successor has just published its claim", async () => {
+  it("a holder keeps its lock when it checks right after a successor has published its claim", async () => {
     const directory = await folderWith();
     const lock = await takenElsewhere(directory, { ...deaf, answerMs: 0 });
     let checked: boolean | undefined;

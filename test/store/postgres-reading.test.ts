@@ -61,7 +61,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
     return log;
   }
 
-  it("sends only the rows of a page, of the first events and of the wanted types", async () => {
+  it("the Postgres store sends only the rows of a page, of the first events and of the wanted types", async () => {
     const log = await longLog(3000);
     sent = 0;
     expect(await log.page(1500, 1510)).toEqual(messages(10, 1501));
@@ -89,7 +89,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
     await log.close();
   });
 
-  it("reads a long log from its end, but not a short one", async () => {
+  it("the Postgres store reads a long log from its end, but not a short one", async () => {
     const log = await store.create(newId());
     const large = (n: number) => ({ ...message(n), data: { content: "x".repeat(40_000) } }) as SessionEvent;
     const all = Array.from({ length: 450 }, (_, index) => large(index + 1));
@@ -124,7 +124,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
   }
   const upTo = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-  it("gives a follower every event once, from before and after it began, woken by notifications", async () => {
+  it("the Postgres store gives a follower every event once, from before and after it began", async () => {
     const id = newId();
     // Polling alone would take longer than the test may.
     const early = await follower(id, 0, 600_000);
@@ -143,7 +143,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
     await Promise.all([early.stop(), late.stop(), log.close()]);
   });
 
-  it("gives a follower the events whose notification was lost, and survives a crash of the server", async () => {
+  it("the Postgres store gives a follower events whose notification was lost, and survives a server crash", async () => {
     const log = await store.create(newId());
     await log.append(message(1), barrier);
     const one = await follower(log.sessionId, 0, 100);
@@ -158,7 +158,7 @@ describe.runIf(programs !== undefined)("a store in Postgres", () => {
     await Promise.all([one.stop(), log.close()]);
   });
 
-  it("copies logs to files and back as exact lines, and refuses changed ones", async () => {
+  it("the Postgres store copies logs to files and back as exact lines, and refuses changed ones", async () => {
     const log = await longLog(600);
     await log.append({ ...message(601), data: { content: "a\u2028b" } } as SessionEvent, barrier);
     await log.close();

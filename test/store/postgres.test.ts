@@ -44,7 +44,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     );
   const newId = (): string => `s-${crypto.randomUUID()}`;
 
-  it("cannot be opened for writing while the lease of another worker is valid", async () => {
+  it("a session in Postgres cannot be opened for writing while another worker's lease is valid", async () => {
     const [id, first, second] = [newId(), await storeOf("a"), await storeOf("b")];
     const log = await first.create(id);
     await log.append(message(1), barrier);
@@ -62,7 +62,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
   });
 
   const races = process.env.TROUPE_SLOW === undefined ? 100 : 1_000;
-  it(`have one writer after each of ${races} races for them`, async () => {
+  it(`a session in Postgres has one writer after each of ${races} races for it`, async () => {
     const stores = [await storeOf("r1"), await storeOf("r2"), await storeOf("r3")];
     for (let race = 0; race < races; race++) {
       const id = newId();
@@ -77,7 +77,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     }
   });
 
-  it("are taken from any holder by a claim, but only while the claim is valid", async () => {
+  it("a session in Postgres is taken from any holder by a claim, but only while the claim is valid", async () => {
     const [id, first] = [newId(), await storeOf("c")];
     const log = await first.create(id);
     await log.append(message(1), barrier);
@@ -90,7 +90,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     await taken.close();
   });
 
-  it("bring their own files to the next machine, and not those of a process that lost them", async () => {
+  it("a session in Postgres brings its files to the next machine, and not those of a process that lost it", async () => {
     const [id, first, second] = [newId(), await storeOf("m1"), await storeOf("m2")];
     const write = (log: SessionLog, path: string, text: string): void => {
       mkdirSync(join(log.directory, dirname(path)), { recursive: true });
@@ -122,7 +122,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     expect(read(await (await storeOf("m3")).open(id))).toEqual({ "session.db": "two", "checkpoints/packs/1": "one" });
   });
 
-  it("that a process lost and got again refuse the lines of the earlier holder, and only those", async () => {
+  it("a session in Postgres that was lost and regained refuses exactly the lines of the earlier holder", async () => {
     const [id, other] = [newId(), newId()];
     const claim = { condition: "$1", values: [true] };
     const store = await storeOf("again", { claim: (session) => (session === id ? claim : undefined) });
@@ -140,19 +140,23 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     for (const log of [earlier, later, neighbour]) await log.close();
   });
 
-  it.runIf(process.env.TROUPE_SLOW)("report files beyond the number that travels", { timeout: 120_000 }, async () => {
-    const reports: string[] = [];
-    const [id, store] = [newId(), await storeOf("m4", { report: (line) => reports.push(line) })];
-    const log = await store.create(id);
-    await log.append(message(1), barrier);
-    mkdirSync(join(log.directory, "files"), { recursive: true });
-    for (let index = 0; index <= 2_000; index++) writeFileSync(join(log.directory, `files/${index}`), "");
-    await log.close();
-    const { rows } = await database.query("select 1 from troupe.carried_file where session_id = $1", [id]);
-    expect([rows.length, reports]).toEqual([2_000, [`${id}: only 2000 of its files travel with the session`]]);
-  });
+  it.runIf(process.env.TROUPE_SLOW)(
+    "a session in Postgres reports files beyond the number that is copied",
+    { timeout: 120_000 },
+    async () => {
+      const reports: string[] = [];
+      const [id, store] = [newId(), await storeOf("m4", { report: (line) => reports.push(line) })];
+      const log = await store.create(id);
+      await log.append(message(1), barrier);
+      mkdirSync(join(log.directory, "files"), { recursive: true });
+      for (let index = 0; index <= 2_000; index++) writeFileSync(join(log.directory, `files/${index}`), "");
+      await log.close();
+      const { rows } = await database.query("select 1 from troupe.carried_file where session_id = $1", [id]);
+      expect([rows.length, reports]).toEqual([2_000, [`${id}: only 2000 of its files travel with the session`]]);
+    },
+  );
 
-  it("lose no acknowledged event when the server crashes, synced or not", async () => {
+  it("a session in Postgres loses no acknowledged event when the server crashes, synced or not", async () => {
     const store = await storeOf("f");
     const logs = await Promise.all(Array.from({ length: 5 }, () => store.create(newId())));
     for (let round = 0; round < 3; round++) {
@@ -172,7 +176,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     expect(await violations(database)).toEqual([]);
   });
 
-  it("lose no acknowledged event of one session when another one is the first to write after a crash", async () => {
+  it("a session in Postgres loses no acknowledged event when another one writes first after a crash", async () => {
     const store = await storeOf("k");
     const [quiet, busy] = await Promise.all([store.create(newId()), store.create(newId())]);
     await quiet.append(message(1), barrier);
@@ -190,7 +194,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     }
   });
 
-  it("are created when the server is available again", async () => {
+  it("a session in Postgres is created when the server is available again", async () => {
     const store = await storeOf("j");
     const log = await store.create(newId());
     server.stop("immediate");
@@ -201,7 +205,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     await log.close();
   });
 
-  it("can be appended to again after an outage that lasted too long", async () => {
+  it("a session in Postgres can be appended to again after an outage that lasted too long", async () => {
     const store = await storeOf("g", { patienceMs: 200 });
     const log = await store.create(newId());
     await log.append(message(1), barrier);
@@ -225,7 +229,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     expect((await store.read(log.sessionId)).events).toEqual(messages(2));
   });
 
-  it("are forked with their files, and share no later change", async () => {
+  it("a session in Postgres is forked with its files, and shares no later change", async () => {
     const store = await storeOf("h");
     const [id, forkId] = [newId(), newId()];
     const log = await store.create(id);
@@ -245,7 +249,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     await log.close();
   });
 
-  it("open from a snapshot with the same events as from all lines", async () => {
+  it("a session in Postgres opens from a snapshot with the same events as from all lines", async () => {
     const condense = (events: readonly unknown[]) => events.slice(-2) as never;
     const snapshots = { version: 1, condense, condenseRemoved: condense, isMilestone: () => true, minLogBytes: 1 };
     const store = await storeOf("i", { snapshots });

@@ -11,7 +11,7 @@ const rewound = (n: number): SessionEvent => ({
   ...{ type: "troupe.rewound", data: { upToEventId: "event-3" } as never },
 });
 
-it("the reader of recent events reads those since the last request, and skips logs that must be read in full", async () => {
+it("the reader of recent events reads those since the last request, and skips logs that need a full read", async () => {
   const path = join(temporaryFolder(), "events.jsonl");
   const read = (bytes: Buffer, minLogBytes = 1) => {
     writeFileSync(path, bytes);

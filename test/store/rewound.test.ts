@@ -49,7 +49,7 @@ function played(steps: readonly Step[]): { all: SessionEvent[]; view: string[] }
 }
 
 describe("a log with rewinds", () => {
-  it("reads as the remaining events, whatever was rewound and restored, and keeps all of them", () => {
+  it("a log with rewinds reads as the remaining events, and keeps all of them", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const { all, view } = played(steps);
@@ -60,12 +60,12 @@ describe("a log with rewinds", () => {
     );
   });
 
-  it("is read at no extra cost when nothing was rewound", () => {
+  it("a log without rewinds is read at no extra cost", () => {
     const all = [message(1), message(2)];
     expect(viewOf(all).events).toBe(all);
   });
 
-  it("keeps events when damage removed what a rewind names", () => {
+  it("a log with rewinds keeps events when damage removed what a rewind names", () => {
     const all = [message(1), message(2), message(3)];
     const rewound = mark(4, { upToEventId: message(2).id, lastEventId: message(1).id });
     expect(ids(viewOf([...all, rewound]).events)).toEqual(ids([message(1), rewound]));
@@ -80,7 +80,7 @@ describe("a log with rewinds", () => {
     expect(viewUpTo(all, "gone")).toBeUndefined();
   });
 
-  it("is the same for writers and readers, and reports what is hidden", async () => {
+  it("a log with rewinds is the same for writers and readers, and reports what is hidden", async () => {
     const store = jsonlStore({ root: temporaryFolder(), disk: nodeDisk, stamp: systemStamp });
     const log = await store.create("one");
     const rewound = mark(4, { upToEventId: message(2).id });

@@ -42,7 +42,7 @@ async function listedAnew({ file, newStore }: Home): Promise<readonly SessionSum
 }
 
 describe("the list of sessions", () => {
-  it("is the same from the file as from the sessions themselves, whatever is done to them (200 changes)", async () => {
+  it("the list of sessions is the same from its file as from the sessions themselves (200 changes)", async () => {
     const home = homeWith(60);
     const random = seeded(5);
     const server = home.newStore();
@@ -64,7 +64,7 @@ describe("the list of sessions", () => {
     expect(existsSync(home.file)).toBe(true);
   });
 
-  it("reads everything again when the file is damaged, empty, of another version, or a folder", async () => {
+  it("the list of sessions is read again when its file is damaged, empty, of another version, or a folder", async () => {
     const home = homeWith(40);
     const expected = await home.newStore().list();
     expect(expected).toHaveLength(40);
@@ -86,7 +86,7 @@ describe("the list of sessions", () => {
     }
   });
 
-  it("does not store the summary of an open session, which may be written at any moment", async () => {
+  it("the list of sessions does not store the summary of an open session", async () => {
     const home = homeWith(40);
     writeFileSync(home.path(1, "lock"), "{}");
     await home.newStore().list();
@@ -96,7 +96,7 @@ describe("the list of sessions", () => {
     expect(listed?.title).toBe("written before the lock was released");
   });
 
-  it("reads only what has changed", async () => {
+  it("the list of sessions reads only changed sessions", async () => {
     const home = homeWith(40);
     await home.newStore().list();
     // A summary that no file has: it can only be from the list.

@@ -34,7 +34,7 @@ describe.each(recordings)("$wire", ({ provider, stream }) => {
     .map((event) => `${event}\n\n`);
   const finish = events.findIndex((event) => /finish_reason":"|response\.completed|message_stop/.test(event));
 
-  test("a stall at any event before the end is ended by the idle bound", async () => {
+  test("a stall at any event before the end of a reply is ended by the idle bound", async () => {
     const stalls = await Promise.all(
       Array.from({ length: finish + 1 }, (_, count) => timed(endOf(provider(stalling(events.slice(0, count)))))),
     );
@@ -45,7 +45,7 @@ describe.each(recordings)("$wire", ({ provider, stream }) => {
     }
   });
 
-  test("a stall inside an event is one too", async () => {
+  test("a stall inside an event of a reply is ended as a timeout", async () => {
     const { result } = await timed(endOf(provider(stalling([stream.slice(0, stream.length / 2)]))));
     expect(result).toMatchObject(timeout);
   });
@@ -59,7 +59,7 @@ test("a server that never answers is ended by the connect bound, even if fetch t
   expect(took).toBeLessThan(HANG_MS);
 });
 
-test("a sign-in that never answers is ended too", async () => {
+test("a sign-in that never answers is ended as a timeout", async () => {
   const endpoint = placeWith(() => new Response(""), { bounds, headers: () => new Promise(() => {}) });
   expect(await endOf(openaiChat(endpoint))).toMatchObject(timeout);
 });
@@ -82,13 +82,13 @@ test.each([
   ["blank lines", "\n", openaiChat],
   ["single bytes", "d", openaiChat],
   ["pings", namedSse({ type: "ping" }), anthropicMessages],
-] as const)("%s alone do not hold the idle bound up", async (_name, piece, provider) => {
+] as const)("a reply of %s alone is ended by the idle bound", async (_name, piece, provider) => {
   const result = await endOf(provider(dripping(piece)));
   expect(result).toMatchObject(timeout);
   expect(result.error?.message).toMatch(IDLE);
 });
 
-test("events hold the idle bound up, but not the total bound", async () => {
+test("events restart the idle bound, but not the total bound", async () => {
   const { result, took } = await timed(
     collect(openaiChat(dripping(sse({ choices: [{ delta: { content: "." } }] }), { idleMs: 3_000, totalMs: 4_000 }))),
   );
@@ -114,7 +114,7 @@ test("a finished reply whose stream stays open is not waited for longer than the
   expect(took).toBeLessThan(HANG_MS);
 });
 
-test("a silent server is given 5 minutes for a reply that is not streamed, 2 for a stream, unless the place says otherwise", () => {
+test("a silent server has 5 minutes for a whole reply and 2 for a stream, unless configured otherwise", () => {
   const limits = (stream: boolean, given?: Partial<Bounds>): Bounds =>
     boundsFor({ stream, endpoint: placeWith(() => new Response(""), given && { bounds: given }) });
   expect(limits(true)).toEqual({ connectMs: 120_000, idleMs: 120_000, totalMs: 900_000 });
@@ -123,7 +123,7 @@ test("a silent server is given 5 minutes for a reply that is not streamed, 2 for
   expect(limits(false, { totalMs: 60_000 })).toEqual({ connectMs: 60_000, idleMs: 60_000, totalMs: 60_000 });
 });
 
-test("blanks do not hold the idle bound of a reply that is not streamed up, but its bytes do", async () => {
+test("blanks do not restart the idle bound of a whole reply, but its bytes do", async () => {
   const asked = { ...request, stream: false };
   const blank = await endOf(openaiChat(dripping("\n")), asked);
   expect(blank).toMatchObject(timeout);
@@ -132,7 +132,7 @@ test("blanks do not hold the idle bound of a reply that is not streamed up, but 
   expect(text).toMatchObject({ error: { message: "test: the call took longer than 2.5 s" } });
 });
 
-test("a reply that is not streamed may be silent for longer, unless the place says otherwise", async () => {
+test("a whole reply may be silent for longer than a stream, unless configured otherwise", async () => {
   const slow = (more: Partial<Bounds>): Endpoint =>
     placeWith(() => sleep(400).then(() => Response.json({ choices: [{ message: { content: "Yes" } }] })), {
       bounds: more,
@@ -147,7 +147,7 @@ describe("an abort", () => {
   test.each([
     ["before the call", 0, streamOf([], "stall")],
     ["in the middle of a stream", 50, streamOf([recordings[0]?.stream.slice(0, 600) ?? ""], "stall")],
-  ])("%s ends it as aborted at once", async (_name, afterMs, body) => {
+  ])("an abort of a reply %s ends it as aborted at once", async (_name, afterMs, body) => {
     const controller = new AbortController();
     if (afterMs === 0) controller.abort();
     else setTimeout(() => controller.abort(), afterMs);
@@ -159,7 +159,7 @@ describe("an abort", () => {
   });
 });
 
-test("the server sees that the client has gone, and a finished call leaves its connection to the next", async () => {
+test("an abort closes the connection, and a finished call leaves its connection to the next one", async () => {
   const ports: (number | undefined)[] = [];
   let closed = 0;
   const server = createServer((incoming, response) => {

@@ -38,7 +38,7 @@ describe("the ids of calls that another model made", () => {
     ["Mistral, which takes nine letters and digits", openaiChat, "https://api.mistral.ai/v1", /^[a-zA-Z0-9]{9}$/],
     ["OpenAI chat, which takes 40 characters", openaiChat, "https://api.openai.com/v1", /^.{1,40}$/],
     ["the responses wire, which takes 64 characters", openaiResponses, "https://api.openai.com/v1", /^.{1,64}$/],
-  ])("fit %s", async (_name, wire, baseUrl, fits) => {
+  ])("call ids of another model are changed to fit %s", async (_name, wire, baseUrl, fits) => {
     const { calls, results } = await sentIds(wire, baseUrl);
     expect(calls).toHaveLength(3);
     expect(calls.filter((id) => !fits.test(id))).toEqual([]);
@@ -47,7 +47,7 @@ describe("the ids of calls that another model made", () => {
     expect(calls[0]).toBe(ids[0]);
   });
 
-  test("stay as they are for other servers", async () => {
+  test("call ids of another model are unchanged for other servers", async () => {
     expect((await sentIds(openaiChat, "https://models.example.com/v1")).calls).toEqual(ids);
   });
 });

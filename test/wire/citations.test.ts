@@ -10,7 +10,7 @@ const b = "https://example.com/b";
 const openai = (id: number, more: object): object => ({ id: `source-${id}`, provider: "openai", ...more });
 
 describe("citations", () => {
-  test("are read from annotations of the chat wire, whose numbers count characters and not code units", async () => {
+  test("citations of the chat wire are read with numbers that count characters, not code units", async () => {
     const annotation = (fields: object): object => ({ type: "url_citation", url_citation: fields });
     const stream = sse(
       { choices: [{ delta: { content: "👋 Hello" } }] },
@@ -36,7 +36,7 @@ describe("citations", () => {
     expect(Citations.parse(citations)).toEqual(citations);
   });
 
-  test("are read from the lists of Perplexity, with a span for each marker in the text", async () => {
+  test("citations are read from the lists of Perplexity, with a span for each marker in the text", async () => {
     const frame = (content: string, more: object = {}): object => ({
       citations: [a, b],
       choices: [{ delta: { content } }],
@@ -57,7 +57,7 @@ describe("citations", () => {
     });
   });
 
-  test("are read from annotations of the responses wire, at their place in the whole text", async () => {
+  test("citations of the responses wire are read at their place in the whole text", async () => {
     const part = (text: string, ...annotations: object[]): object => ({ type: "output_text", text, annotations });
     const output = [
       { type: "message", content: [part("First.")] },
@@ -77,7 +77,7 @@ describe("citations", () => {
     });
   });
 
-  test("are read from searches on the messages wire, each page being a source of its own", async () => {
+  test("citations of the messages wire are read from searches, and each page is a source", async () => {
     const found = (url: string, title: string): object => ({
       ...{ type: "web_search_result_location", url, title, encrypted_index: "x", cited_text: `${title} text` },
     });
@@ -105,7 +105,7 @@ describe("citations", () => {
     });
   });
 
-  test("are dropped where they make no sense", async () => {
+  test("citations with invalid addresses or spans are dropped", async () => {
     const annotations = [
       null,
       { type: "url_citation" },
@@ -123,7 +123,7 @@ describe("citations", () => {
     });
   });
 
-  test("are absent from a reply without any", async () => {
+  test("a reply without citations has none in its result", async () => {
     const stream = namedSse({ type: "response.completed", ...{ response: { status: "completed", output: [] } } });
     expect(await endOf(openaiResponses(placeSaying([stream])))).not.toHaveProperty("citations");
   });

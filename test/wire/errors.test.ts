@@ -116,7 +116,7 @@ describe("a refused request becomes an error with its kind", () => {
       `red ${"x".repeat(495)}…`,
     ],
     [400, "[".repeat(60_000), "request", undefined, `${"[".repeat(499)}…`],
-  ] as const)("%i %s", async (status, body, kind, code, message) => {
+  ] as const)("a refused request with status %i becomes an error: %s", async (status, body, kind, code, message) => {
     const error = await refused(status, body, { location: "https://elsewhere.example/path?key=1" });
     expect({ kind: error.kind, code: error.code, status: error.statusCode, message: error.message }).toEqual({
       kind,
@@ -127,7 +127,7 @@ describe("a refused request becomes an error with its kind", () => {
     expect(error.hint).toMatch(/\w/);
   });
 
-  test("and a hint that says what to do", async () => {
+  test("an error of a refused request has a hint that says what to do", async () => {
     const hint = async (status: number, more?: Partial<Endpoint>): Promise<unknown> =>
       (await refused(status, "", {}, more)).hint;
     expect(await hint(401, { keyHint: "Set TEST_KEY" })).toBe("Set TEST_KEY");
@@ -139,7 +139,7 @@ describe("a refused request becomes an error with its kind", () => {
     expect((await refused(400, openaiBody("x", "context_length_exceeded"))).hint).toContain("compact");
   });
 
-  test("and never shows the key, even if the server does", async () => {
+  test("an error of a refused request never shows the key, even if the server does", async () => {
     const error = await refused(401, openaiBody("Bad key secret-key-123 (Bearer secret-key-123)", "secret-key-123"));
     expect(JSON.stringify([error.message, error.code, error.hint, error.stack])).not.toContain("secret-key-123");
     expect(error.message).toBe("test: Bad key [key] (Bearer [key]) (HTTP 401)");
@@ -164,11 +164,11 @@ describe("the provider's retry delay", () => {
     [{ "retry-after": "0x10" }, undefined],
     [{ "retry-after": "" }, undefined],
     [{}, undefined],
-  ])("%o is %s", async (headers, expected) => {
+  ])("the provider's retry delay %o is read as %s", async (headers, expected) => {
     expect((await refused(429, "", headers as Record<string, string>, { stamp })).retryAfterMs).toBe(expected);
   });
 
-  test("its own word on trying again is kept", async () => {
+  test("the provider's header on whether to retry is kept", async () => {
     expect((await refused(429, "", { "x-should-retry": "false" })).retryable).toBe(false);
     expect((await refused(400, "", { "x-should-retry": "true" })).retryable).toBe(true);
     expect((await refused(429, "")).retryable).toBeUndefined();
@@ -176,7 +176,7 @@ describe("the provider's retry delay", () => {
 });
 
 describe("without a connection", () => {
-  test("a server that is not there is named", async () => {
+  test("an error without a connection names the server", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as AddressInfo;
@@ -212,12 +212,12 @@ describe("without a connection", () => {
   test.each([
     ["not an address", "the base URL is not an address"],
     ["https://user:pass-word@host", "the base URL must not contain a user name or password"],
-  ])("a base URL such as %s is refused without repeating it", async (baseUrl, message) => {
+  ])("the base URL %s is refused without repeating it", async (baseUrl, message) => {
     const error = await errorOf(openaiChat(placeWith(() => new Response(""), { baseUrl })));
     expect(error).toMatchObject({ kind: "request", message: `test: ${message}` });
   });
 
-  test("a key with a line break is refused without repeating it", async () => {
+  test("an API key with a line break is refused without repeating it", async () => {
     const headers = async () => ({ authorization: "Bearer secret\nkey" });
     const error = await errorOf(openaiChat(placeWith(() => new Response(""), { headers })));
     expect(error).toMatchObject({
@@ -227,7 +227,7 @@ describe("without a connection", () => {
     expect(error.cause).toBeUndefined();
   });
 
-  test("a sign-in that fails is an error of sign-in", async () => {
+  test("a failed sign-in is an authentication error", async () => {
     const headers = () => Promise.reject(new Error("token expired"));
     const error = await errorOf(openaiChat(placeWith(() => new Response(""), { headers, keyHint: "Log in" })));
     expect(error).toMatchObject({

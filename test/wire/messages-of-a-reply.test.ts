@@ -29,7 +29,7 @@ const streamed = (...output: readonly object[]): string =>
 describe("on the responses wire", () => {
   const call = { type: "function_call", call_id: "c1", name: "view", arguments: "{}" };
 
-  test("two messages of a reply are two paragraphs, and go back as two messages with their phase", async () => {
+  test("two messages of a reply on the responses wire are two paragraphs, and go back as two with their phase", async () => {
     const stream = streamed(message("Nearly.", "commentary"), message("It holds x.", "final_answer"), call);
     const { message: stored, next } = await roundTrip({ wire: openaiResponses, stream });
     expect(stored.content).toBe("Nearly.\n\nIt holds x.");
@@ -42,7 +42,7 @@ describe("on the responses wire", () => {
     ]);
   });
 
-  test("the phase of the last text is reported with the session's message", async () => {
+  test("the phase of the last text on the responses wire is reported with the session's message", async () => {
     const stream = streamed(message("Nearly.", "commentary"), message("It holds x.", "final_answer"));
     const { session } = await stage([], { provider: openaiResponses(placeSaying([stream])) });
     await session.sendAndWait({ prompt: "go" });
@@ -51,14 +51,14 @@ describe("on the responses wire", () => {
     ]);
   });
 
-  test("a reply that came as a whole reads the same", async () => {
+  test("a whole reply on the responses wire gives the same messages as a stream", async () => {
     const output = [message("Nearly.", "commentary"), message("It holds x.", "final_answer"), call];
     const whole = { status: "completed", output };
     const events = await collect(openaiResponses(placeSaying([JSON.stringify(whole)])));
     expect(joined(events)).toEqual(joined(await collect(openaiResponses(placeSaying([streamed(...output)])))));
   });
 
-  test("messages without a phase stay apart too, and line breaks are not doubled", async () => {
+  test("messages without a phase on the responses wire stay separate, and line breaks are not doubled", async () => {
     const { message: stored, next } = await roundTrip({
       wire: openaiResponses,
       stream: streamed(message("One.\n"), message("Two.")),
@@ -71,7 +71,7 @@ describe("on the responses wire", () => {
     ]);
   });
 
-  test("reasoning that led to a call that was cut off does not go back", async () => {
+  test("reasoning that led to a call that was cut off does not go back on the responses wire", async () => {
     const reasoning = (id: string): object => ({
       type: "reasoning",
       id,
@@ -84,7 +84,7 @@ describe("on the responses wire", () => {
     expect(next.input).toEqual([...request.messages, reasoning("r1"), { role: "assistant", content: "Nearly." }]);
   });
 
-  test("text that came only with the end of its message is added", async () => {
+  test("text that comes only with the end of its message on the responses wire is added", async () => {
     const stream = namedSse(
       { type: "response.output_item.added", ...{ output_index: 0, item: { type: "message", content: [] } } },
       { type: "response.output_text.delta", ...{ output_index: 0, delta: "One " } },
@@ -94,7 +94,7 @@ describe("on the responses wire", () => {
     expect((await roundTrip({ wire: openaiResponses, stream })).message.content).toBe("One and two.");
   });
 
-  test("a single message without a phase is stored as before", async () => {
+  test("a single message without a phase on the responses wire is stored as before", async () => {
     const { message: stored } = await roundTrip({ wire: openaiResponses, stream: streamed(message("One.")) });
     expect(stored).toEqual({ role: "assistant", content: "One.", calls: [] });
   });
@@ -117,7 +117,7 @@ describe("on the messages wire", () => {
       .map((event) => (event.type === "text" ? event.delta : ""))
       .join("");
 
-  test("a message that is complete when it starts is read", async () => {
+  test("a message that is complete when it starts is read on the messages wire", async () => {
     const stream = namedSse(started({ content: [call], stop_reason: "tool_use" }), { type: "message_stop" });
     expect(await collect(anthropicMessages(placeSaying([stream])))).toMatchObject([
       { type: "call_delta" },
@@ -126,14 +126,14 @@ describe("on the messages wire", () => {
     ]);
   });
 
-  test("blocks of the first event count once, whether the stream repeats or continues them", async () => {
+  test("blocks of the first event on the messages wire count once, repeated or continued", async () => {
     const given = started({ content: [{ type: "text", text: "One. " }] });
     expect(await textOf(namedSse(given, ...text(0, "One. "), ...finished))).toBe("One. ");
     expect(await textOf(namedSse(given, ...text(1, "Two."), ...finished))).toBe("One. Two.");
     expect(await textOf(namedSse(given, given, ...text(1, "Two."), ...finished))).toBe("One. Two.");
   });
 
-  test("text after a search is a paragraph of its own, and cited text that follows text is not", async () => {
+  test("text after a search on the messages wire is its own paragraph, and cited text after text is not", async () => {
     const search = [
       { type: "content_block_start", ...{ index: 1, content_block: { type: "server_tool_use", name: "web_search" } } },
       { type: "content_block_stop", ...{ index: 1 } },
@@ -144,7 +144,7 @@ describe("on the messages wire", () => {
     expect(await textOf(stream)).toBe("I look.\n\nIt is so.");
   });
 
-  test("a refusal says why and which model may answer, and its tokens are counted", async () => {
+  test("a refusal on the messages wire has a reason and a possible model, and its tokens are counted", async () => {
     const stop_details = {
       ...{ type: "refusal", category: "cyber", explanation: "Blocked by policy.", recommended_model: "claude-x" },
     };

@@ -38,7 +38,7 @@ const refusing =
     body.includes(`"${field}":`) ? error : undefined;
 
 describe("a request with an optional parameter that is refused", () => {
-  test("is sent once more without it, with a warning that says so", async () => {
+  test("a refused optional parameter is left out in a second request, with a warning", async () => {
     const error = openaiError("Unknown parameter: 'stream_options'.", "stream_options");
     const { provider, bodies } = server(openaiChat, refusing("stream_options", error));
     const events = await collect(provider, { ...request, ...full });
@@ -50,7 +50,7 @@ describe("a request with an optional parameter that is refused", () => {
     expect(bodies.slice(1)).toEqual([rest]);
   });
 
-  test("is sent without it from then on, by all who share the memory, and for that model alone", async () => {
+  test("a refused optional parameter is left out from then on, for all sessions and for that model only", async () => {
     const refused = new RefusedParameters();
     const error = openaiError("Unrecognized request argument supplied: reasoning_effort");
     const { provider, again, bodies } = server(openaiChat, refusing("reasoning_effort", error), { refused });
@@ -96,7 +96,7 @@ describe("a request with an optional parameter that is refused", () => {
         },
       },
     ],
-  ])("is recognised in %s", async (_name, field, error) => {
+  ])("a refused optional parameter is recognised in %s", async (_name, field, error) => {
     const { provider, bodies } = server(openaiChat, refusing(field, error));
     const events = await collect(provider, { ...request, ...full });
     expect(events.at(-1)).toMatchObject({ stop: "tools" });
@@ -104,7 +104,7 @@ describe("a request with an optional parameter that is refused", () => {
     expect(bodies[1]).not.toHaveProperty(field);
   });
 
-  test("uses the other name of the output limit where the usual one is refused", async () => {
+  test("a refused name of the output limit is replaced by the other name", async () => {
     const error = openaiError(
       "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
       "max_tokens",
@@ -114,7 +114,7 @@ describe("a request with an optional parameter that is refused", () => {
     expect(bodies).toMatchObject([{ max_tokens: 500 }, { max_completion_tokens: 500 }]);
   });
 
-  test("can do without several", async () => {
+  test("several refused optional parameters are all left out", async () => {
     const error = (field: string): object => openaiError(`Unknown parameter: '${field}'.`, field);
     const { provider, bodies } = server(
       openaiChat,
@@ -127,7 +127,7 @@ describe("a request with an optional parameter that is refused", () => {
   test.each([
     "This response_format type is unavailable now",
     "This model does not support response format `json_schema`.",
-  ])("asks for the format in words where the server says: %s", async (words) => {
+  ])("a refused response format is requested in the instructions: %s", async (words) => {
     const schema = { type: "object", properties: { answer: { type: "number" } } };
     const { provider, bodies } = server(openaiChat, refusing("response_format", openaiError(words)));
     const responseFormat = { type: "json_schema", jsonSchema: { name: "sum", schema } } as const;
@@ -136,7 +136,7 @@ describe("a request with an optional parameter that is refused", () => {
     expect(JSON.stringify(bodies[1]?.messages)).toContain(JSON.stringify(JSON.stringify(schema)).slice(1, -1));
   });
 
-  test("leaves the reasoning of earlier replies out where a server refuses it", async () => {
+  test("refused reasoning of earlier replies is left out", async () => {
     const error = openaiError("'messages.2' : property 'reasoning_content' is unsupported");
     const { provider, bodies } = server(openaiChat, refusing("reasoning_content", error));
     const reasoning = { text: "Hm.", wireField: "reasoning_content" };
@@ -149,7 +149,7 @@ describe("a request with an optional parameter that is refused", () => {
     ]);
   });
 
-  test("keeps the effort on the responses wire where only summaries are refused", async () => {
+  test("refused summaries on the responses wire leave the effort in the request", async () => {
     const error = openaiError(
       "Your organization must be verified to generate reasoning summaries.",
       "reasoning.summary",
@@ -159,7 +159,7 @@ describe("a request with an optional parameter that is refused", () => {
     expect(bodies.map(({ reasoning }) => reasoning)).toEqual([{ effort: "high", summary: "auto" }, { effort: "high" }]);
   });
 
-  test("does without encrypted reasoning on the responses wire", async () => {
+  test("refused encrypted reasoning on the responses wire is left out", async () => {
     const error = openaiError("Encrypted content is not supported with this model.", "include");
     const { provider, bodies } = server(openaiResponses, refusing("include", error));
     await collect(provider, { ...request, ...full });
@@ -179,7 +179,7 @@ describe("a request with an optional parameter that is refused", () => {
       "system.0.cache_control: Extra inputs are not permitted",
       { system: [{ type: "text", text: "Be brief." }] },
     ],
-  ])("does without %s on the messages wire", async (field, message, rest) => {
+  ])("the refused parameter %s on the messages wire is left out", async (field, message, rest) => {
     const error = { type: "error", error: { type: "invalid_request_error", message } };
     const { provider, bodies } = server(anthropicMessages, refusing(field, error));
     const events = await collect(provider, { ...request, ...full, model: "claude-sonnet-5-5" });
@@ -198,14 +198,14 @@ describe("an error about anything else", () => {
     ],
     ["a parameter that is needed", openaiError("Invalid value for 'messages': not supported", "messages")],
     ["a word that is also a parameter", openaiError("This model gave no reasoning and is unsupported")],
-  ])("is reported at once: %s", async (_name, error) => {
+  ])("an error about anything other than a parameter is reported at once: %s", async (_name, error) => {
     const { provider, bodies } = server(openaiChat, () => error);
     const events = await collect(provider, { ...request, ...full });
     expect(events).toMatchObject([{ type: "end", stop: "error", error: { statusCode: 400 } }]);
     expect(bodies).toHaveLength(1);
   });
 
-  test("is reported when the request still fails without the parameter, and nothing is remembered", async () => {
+  test("a request that still fails without the parameter is reported, and nothing is stored", async () => {
     const error = openaiError("Unknown parameter: 'stream_options'.", "stream_options");
     const { provider, bodies } = server(openaiChat, () => error);
     expect(await collect(provider)).toMatchObject([{ type: "end", stop: "error" }]);
@@ -213,7 +213,7 @@ describe("an error about anything else", () => {
     expect(bodies.map((body) => "stream_options" in body)).toEqual([true, false, true, false]);
   });
 
-  test("is reported when a schema is the trouble, so that its author can put it right", async () => {
+  test("a refused schema is reported, so that its author can fix it", async () => {
     const error = openaiError(
       "Invalid schema for response_format 'sum': 'additionalProperties' is required",
       "response_format",

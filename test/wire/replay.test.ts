@@ -23,7 +23,7 @@ describe("Gemini", () => {
     chunk({ role: "assistant" }, "tool_calls"),
   );
 
-  test("gets the thought signature of a call back on that call", async () => {
+  test("Gemini gets the thought signature of a call back on that call", async () => {
     const { next } = await roundTrip({ wire: openaiChat, stream, place, asked });
     expect(next.messages).toMatchObject([
       {},
@@ -35,13 +35,13 @@ describe("Gemini", () => {
     expect(JSON.stringify(next).split("extra_content")).toHaveLength(2);
   });
 
-  test("gets the signature of a text back on the message", async () => {
+  test("Gemini gets the signature of a text back on the message", async () => {
     const text = sse(chunk({ content: "Hello." }), chunk({ content: "", extra_content: signature }, "stop"));
     const { next } = await roundTrip({ wire: openaiChat, stream: text, place, asked });
     expect(next.messages).toMatchObject([{}, {}, { role: "assistant", content: "Hello.", extra_content: signature }]);
   });
 
-  test("gets a stand-in for the signature of calls that another model made", async () => {
+  test("Gemini gets a substitute for the signature of calls that another model made", async () => {
     const foreign = sse(chunk(call(0, "c1")), chunk(call(1, "c2")), chunk({}, "tool_calls"));
     const { next } = await roundTrip({
       ...{ wire: openaiChat, stream: foreign, asked },
@@ -55,14 +55,14 @@ describe("Gemini", () => {
     expect(JSON.stringify(plain)).not.toContain("extra_content");
   });
 
-  test("does not send its signatures when the session continues with another provider", async () => {
+  test("Gemini's signatures are not sent to another provider", async () => {
     const second = { place: { id: "other", baseUrl: "https://api.example.com/v1", chatDialect: { hosts: [] } } };
     const { next } = await roundTrip({ wire: openaiChat, stream, place, asked, second });
     expect(JSON.stringify(next)).not.toContain("extra_content");
     expect(JSON.stringify(next)).not.toContain("c2lnbmF0dXJl");
   });
 
-  test("gets a signature back that stands on a message with calls", async () => {
+  test("Gemini gets a signature back that stands on a message with calls", async () => {
     const signed = { google: { thought: true, ...signature.google } };
     const older = sse(chunk({ ...call(0, "c1"), extra_content: signed }), chunk({}, "tool_calls"));
     const { next } = await roundTrip({ wire: openaiChat, stream: older, place, asked });
@@ -70,7 +70,7 @@ describe("Gemini", () => {
     expect(JSON.stringify(next)).not.toContain("skip_thought_signature_validator");
   });
 
-  test("has an answer shown as an answer though it is marked as a thought", async () => {
+  test("Gemini's answer is shown as an answer although it is marked as a thought", async () => {
     const signed = { google: { thought: true, ...signature.google } };
     const stream = JSON.stringify({
       choices: [{ message: { content: "It is noon.", extra_content: signed }, finish_reason: "stop" }],
@@ -87,7 +87,7 @@ describe("Gemini", () => {
       "a marked end",
       [chunk({ content: "</thought>Fo", extra_content: { google: { thought: true } } }), chunk({ content: "ur." })],
     ],
-  ])("has thought summaries shown as reasoning, before %s", async (_name, answer) => {
+  ])("Gemini's thought summaries are shown as reasoning, before %s", async (_name, answer) => {
     const thoughts = sse(
       chunk({ content: "<thought>Let me ", extra_content: { google: { thought: true } } }),
       chunk({ content: "see.", extra_content: { google: { thought: true } } }),
@@ -113,14 +113,14 @@ describe("OpenRouter", () => {
   );
   const details = [text({ text: "Let me see.", signature: "c2ln" }), sealed];
 
-  test("gets its reasoning details back, put together and in order", async () => {
+  test("OpenRouter gets its reasoning details back, merged and in order", async () => {
     const { message, next } = await roundTrip({ wire: openaiChat, stream, place });
     expect(message.reasoning?.text).toBe("Let me see.");
     expect(next.messages).toMatchObject([{}, {}, { reasoning_details: details, tool_calls: [{ id: "c1" }] }, {}]);
     expect(JSON.stringify(next)).not.toContain('"reasoning":');
   });
 
-  test("gets the details of a reply that was not streamed back as they came", async () => {
+  test("OpenRouter gets the details of a whole reply back as they came", async () => {
     const whole = {
       choices: [
         {
@@ -142,13 +142,13 @@ describe("OpenRouter", () => {
     ]);
   });
 
-  test("gets an empty list of details back, which DeepSeek wants", async () => {
+  test("OpenRouter gets an empty list of details back, which DeepSeek requires", async () => {
     const empty = sse(chunk({ content: "Yes.", reasoning_details: [] }), chunk({}, "stop"));
     const { next } = await roundTrip({ wire: openaiChat, stream: empty, place });
     expect(next.messages).toMatchObject([{}, {}, { role: "assistant", content: "Yes.", reasoning_details: [] }]);
   });
 
-  test("gets no thoughts back whose signature never came", async () => {
+  test("OpenRouter gets no thoughts back whose signature never came", async () => {
     const cut = sse(
       chunk({ reasoning_details: [text({ text: "Half a th" }), { ...sealed, index: 2 }] }),
       chunk({ content: "Yes." }, "length"),
@@ -158,7 +158,7 @@ describe("OpenRouter", () => {
     expect(JSON.stringify(next)).not.toContain("Half a th");
   });
 
-  test("has details shown as reasoning where no other field carries the text", async () => {
+  test("OpenRouter's details are shown as reasoning where no other field has the text", async () => {
     const only = sse(
       chunk({ reasoning_details: [{ type: "reasoning.summary", summary: "Hm, " }] }),
       chunk({ reasoning_details: [{ type: "reasoning.summary", summary: "yes." }] }),
@@ -168,12 +168,12 @@ describe("OpenRouter", () => {
     expect(message).toMatchObject({ content: "Yes.", reasoning: { text: "Hm, yes." } });
   });
 
-  test("does not send its details when the session continues with another provider", async () => {
+  test("OpenRouter's details are not sent to another provider", async () => {
     const { next } = await roundTrip({ wire: openaiChat, stream, place, second: { place: { id: "other" } } });
     expect(JSON.stringify(next)).not.toContain("reasoning");
   });
 
-  test("cannot fill the memory with details", async () => {
+  test("OpenRouter's details cannot fill the memory", async () => {
     const huge = { type: "reasoning.encrypted", data: "x".repeat(1024 * 1024) };
     const pieces = Array.from({ length: 20 }, () => sse(chunk({ reasoning_details: [huge] })));
     expect((await endOf(openaiChat(placeSaying(pieces)))).error?.message).toBe(
@@ -190,7 +190,7 @@ describe("Mistral", () => {
     chunk({ content: "4." }, "stop"),
   );
 
-  test("has its thinking parts shown as reasoning and gets them back", async () => {
+  test("Mistral's thinking parts are shown as reasoning and sent back", async () => {
     const { message, next } = await roundTrip({ wire: openaiChat, stream, place: { id: "mistral" } });
     expect(message).toMatchObject({ content: "It is 4.", reasoning: { text: "Two and two." } });
     expect(next.messages).toEqual([
@@ -206,7 +206,7 @@ describe("Mistral", () => {
     ]);
   });
 
-  test("is the only one to get thinking parts", async () => {
+  test("Mistral is the only provider that gets thinking parts", async () => {
     const second = { place: { id: "other" } };
     const { next } = await roundTrip({ wire: openaiChat, stream, place: { id: "mistral" }, second });
     expect(next.messages).toEqual([

@@ -24,21 +24,21 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const stride = process.env.TROUPE_SLOW ? 1 : 7;
 
 describe.each(recordings)("$wire", ({ provider, stream, whole, events }) => {
-  test("a streamed reply becomes its events", async () => {
+  test("a streamed reply becomes its recorded events", async () => {
     expect(joined(await collect(provider(placeSaying([stream]))))).toEqual(events);
   });
 
-  test("a whole reply becomes the same events", async () => {
+  test("a whole reply becomes the same events as a stream", async () => {
     const asked = { ...request, stream: false };
     expect(joined(await collect(provider(placeSaying([JSON.stringify(whole)])), asked))).toEqual(events);
   });
 
-  test("a whole reply is understood where a stream was asked for, and the other way round", async () => {
+  test("a whole reply is understood where a stream was requested, and the reverse", async () => {
     expect(joined(await collect(provider(placeSaying([JSON.stringify(whole)]))))).toEqual(events);
     expect(joined(await collect(provider(placeSaying([stream])), { ...request, stream: false }))).toEqual(events);
   });
 
-  test("split at any byte it gives the same events", async () => {
+  test("a stream split at any byte gives the same events", async () => {
     const bytes = encode(stream);
     const expected = JSON.stringify(events);
     for (let at = 1; at < bytes.length; at += stride) {
@@ -55,13 +55,13 @@ describe.each(recordings)("$wire", ({ provider, stream, whole, events }) => {
     ["both", (text: string) => text.replaceAll("\n", "\r\n")],
     ["a byte order mark", (text: string) => `\ufeff${text}`],
     ["comments", (text: string) => `: hello\n\n${text.replaceAll("\n\n", "\n\n: ping\n\n")}`],
-  ])("lines that end with %s make no difference", async (_name, change) => {
+  ])("a stream whose lines end with %s gives the same events", async (_name, change) => {
     const bytes = encode(change(stream));
     const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, at) => bytes.subarray(at * 7, at * 7 + 7));
     expect(joined(await collect(provider(placeSaying(pieces))))).toEqual(events);
   });
 
-  test("cut at any byte it gives the whole reply or says that it broke off", async () => {
+  test("a stream cut at any byte gives the whole reply or an error that it broke off", async () => {
     const bytes = encode(stream);
     const complete = { ...events.at(-1), usage: undefined };
     for (let at = 0; at < bytes.length; at += stride) {
@@ -74,7 +74,7 @@ describe.each(recordings)("$wire", ({ provider, stream, whole, events }) => {
     });
   });
 
-  test("recognises a web page instead of a reply", async () => {
+  test("a web page instead of a reply is recognised", async () => {
     expect(await errorOf(provider(placeSaying(["<!doctype html><title>Sign in</title>"])))).toMatchObject({
       kind: "protocol",
       message: "test: a web page came back instead of a reply",
@@ -115,7 +115,7 @@ describe("ids of calls", () => {
     { index: 2, function: { name: "c", arguments: "null" } },
   );
 
-  test("are made unique, the same way each time", async () => {
+  test("call ids are made unique, the same way each time", async () => {
     const expected = [
       { toolCallId: "x", name: "a", arguments: {} },
       { toolCallId: "x_1_1", name: "b", arguments: {} },
@@ -125,7 +125,7 @@ describe("ids of calls", () => {
     expect(await callsOf(twice)).toEqual(expected);
   });
 
-  test("do not repeat those of earlier replies", async () => {
+  test("call ids do not repeat those of earlier replies", async () => {
     const earlier = { role: "assistant", content: "", calls: [{ toolCallId: "x", name: "a", arguments: {} }] } as const;
     const asked = { ...request, messages: [...request.messages, earlier] };
     expect(await callsOf(chatCalls({ index: 0, id: "x", function: { name: "a" } }), asked)).toEqual([
@@ -133,7 +133,7 @@ describe("ids of calls", () => {
     ]);
   });
 
-  test("tell calls apart that all have the index 0, or none", async () => {
+  test("calls that all have the index 0, or none, are told apart by their ids", async () => {
     const expected = [
       { toolCallId: "p", name: "a", arguments: { n: 1 } },
       { toolCallId: "q", name: "b", arguments: {} },
@@ -151,7 +151,7 @@ describe("ids of calls", () => {
   });
 });
 
-test("arguments that are no JSON object make a call that says so", async () => {
+test("arguments that are not a JSON object make a call that reports this", async () => {
   const calls = await callsOf(
     chatCalls(
       { index: 0, id: "x", function: { name: "a", arguments: '{"path": ' } },
@@ -262,7 +262,7 @@ test.each([
     ),
     { kind: "protocol", code: undefined, message: "test: a block of the reply was started twice" },
   ],
-] as const)("inside a reply, %s has its own kind", async (_name, provider, stream, expected) => {
+] as const)("the failure %s inside a reply has its own error kind", async (_name, provider, stream, expected) => {
   expect(await failure(provider, stream)).toEqual(expected);
 });
 

@@ -50,7 +50,7 @@ async function sent(wire: string, ...asked: ModelRequest[]) {
 }
 
 describe("the body of a request", () => {
-  test("openai-chat", async () => {
+  test("the body of a request has the fields of openai-chat", async () => {
     const { bodies, urls, headers } = await sent("openai-chat", full);
     const imageParts = [
       { type: "text", text: "Image file at path /a.png" },
@@ -91,7 +91,7 @@ describe("the body of a request", () => {
     ]);
   });
 
-  test("openai-responses", async () => {
+  test("the body of a request has the fields of openai-responses", async () => {
     const { bodies, urls } = await sent("openai-responses", full);
     const imageParts = [
       { type: "input_text", text: "Image file at path /a.png" },
@@ -129,7 +129,7 @@ describe("the body of a request", () => {
     expect(urls).toEqual(["http://127.0.0.1:9/responses"]);
   });
 
-  test("anthropic", async () => {
+  test("the body of a request has the fields of anthropic", async () => {
     const { bodies, urls, headers } = await sent("anthropic", full);
     const cache_control = { type: "ephemeral" };
     const imageBlocks = [
@@ -176,7 +176,7 @@ describe("the body of a request", () => {
     expect(headers[0]).toMatchObject({ "anthropic-version": "2023-06-01" });
   });
 
-  test("requests an unstreamed reply without the stream field", async () => {
+  test("the body of a request for a whole reply has no stream field", async () => {
     const asked = { ...request, stream: false };
     expect((await sent("openai-chat", asked)).bodies).toEqual([
       {
@@ -205,12 +205,12 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     { role: "tool", toolCallId: "call_b", content: "", isError: false },
   ];
 
-  test("gives the reasoning of this wire back as it came, in its place", async () => {
+  test("a conversation returns the reasoning of its wire unchanged and in its place", async () => {
     const { bodies } = await sent(wire, { ...request, messages: [...request.messages, reply, ...results] });
     expect(JSON.stringify(bodies[0])).toContain(JSON.stringify(replayed(wire, whole)).slice(1, -1));
   });
 
-  test("sends no reasoning of another wire", async () => {
+  test("a conversation sends no reasoning of another wire", async () => {
     const foreign = {
       ...reply,
       reasoning: { text: "thought", opaque: '[{"type":"thinking"}]', wireField: "elsewhere" },
@@ -219,7 +219,7 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     expect(texts[0]).not.toMatch(/thought|thinking|elsewhere|opaque|"reasoning"/);
   });
 
-  test("sends no sealed reasoning of another provider on the same wire", async () => {
+  test("a conversation sends no sealed reasoning of another provider on the same wire", async () => {
     const { opaque = "" } = reply.reasoning ?? {};
     const reasoning = { ...reply.reasoning, opaque: opaque.replace('"from":"test"', '"from":"elsewhere"') };
     const list = [...request.messages, { ...reply, reasoning }, ...results];
@@ -228,7 +228,7 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     if (wire !== "openai-chat") expect(texts[0]).not.toMatch(/c2VhbGVk|c2lnbmVk|cmVkYWN0ZWQ|elsewhere/);
   });
 
-  test("sends the reasoning of logs that do not say where it came from", async () => {
+  test("a conversation sends the reasoning of logs that do not name its origin", async () => {
     const { opaque = "" } = reply.reasoning ?? {};
     const reasoning = { ...reply.reasoning, opaque: opaque.replace('{"from":"test"},', "") };
     const list = (message: AssistantMessage): Message[] => [...request.messages, message, ...results];
@@ -237,7 +237,7 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     expect(texts[1]).toBe(texts[0]);
   });
 
-  test("sends what it sent before byte for byte, so that a prompt cache hits", async () => {
+  test("a conversation repeats earlier requests byte for byte, so that a prompt cache hits", async () => {
     const first = [...request.messages, reply, ...results];
     const then = [...first, { role: "user", content: "More" } as const];
     const { texts } = await sent(wire, ...[first, then, first].map((list) => ({ ...request, messages: list })));
@@ -247,7 +247,7 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     expect(texts[1]?.match(/cache_control/g)?.length ?? 0).toBeLessThanOrEqual(4);
   });
 
-  test("encodes each message once", async () => {
+  test("a conversation encodes each message once", async () => {
     let reads = 0;
     const counted = {
       role: "user",
@@ -263,7 +263,7 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     expect(reads).toBe(2 * once);
   });
 
-  test("sends no half of a character, which providers refuse", async () => {
+  test("a conversation sends no half of a surrogate pair", async () => {
     const { bodies } = await sent(wire, { ...request, messages: [{ role: "user", content: "a\ud83d \\ud83d 👋" }] });
     expect(JSON.stringify(bodies[0])).toContain(JSON.stringify("a\ufffd \\ud83d 👋").slice(1, -1));
   });
@@ -277,7 +277,7 @@ function replayed(wire: string, whole: object): object[] {
   return [output?.[0] ?? {}, { role: "assistant", content: "Grüße 👋 世界" }];
 }
 
-test("requests thinking in the format that the model supports", async () => {
+test("thinking is requested in the format that the model supports", async () => {
   const asked = async (model: string, more: Partial<ModelRequest> = {}): Promise<unknown> => {
     const { bodies } = await sent("anthropic", { ...request, model, reasoningEffort: "medium", ...more });
     const { max_tokens, thinking, output_config } = bodies[0] as Record<string, unknown>;
@@ -316,7 +316,7 @@ test("empty text is never sent to anthropic, and ids get the characters it allow
   });
 });
 
-test("what a place cannot take is left out", async () => {
+test("parameters that an endpoint does not accept are left out", async () => {
   const chat = recorder(() => new Response("{}"));
   await collect(openaiChat({ ...chat.place, streamUsage: false }));
   expect(chat.bodies[0]).not.toHaveProperty("stream_options");

@@ -71,18 +71,21 @@ async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
 describe("a reply that is compressed without a request", () => {
   const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
 
-  test.each(Object.entries(encodings))("is read all the same: %s", async (encoding, compress) => {
-    const chunk = { choices: [{ index: 0, delta: { content: "ok" }, finish_reason: "stop" }] };
-    await using server = await serve((_, response) => {
-      response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
-      response.end(compress(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`));
-    });
-    const events = await collect(openaiChat(placeAt(server.url)));
-    expect(events.map(({ type }) => type)).toEqual(["text", "end"]);
-    expect(events.at(-1)).toMatchObject({ stop: "done" });
-  });
+  test.each(Object.entries(encodings))(
+    "a reply that is compressed without a request is read: %s",
+    async (encoding, compress) => {
+      const chunk = { choices: [{ index: 0, delta: { content: "ok" }, finish_reason: "stop" }] };
+      await using server = await serve((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
+        response.end(compress(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`));
+      });
+      const events = await collect(openaiChat(placeAt(server.url)));
+      expect(events.map(({ type }) => type)).toEqual(["text", "end"]);
+      expect(events.at(-1)).toMatchObject({ stop: "done" });
+    },
+  );
 
-  test("is a broken reply where it is cut off", async () => {
+  test("a compressed reply that is cut off is a broken reply", async () => {
     await using server = await serve((_, response) => {
       response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": "gzip" });
       response.end(gzipSync(`data: ${"x".repeat(500)}`).subarray(0, 15));
@@ -91,14 +94,14 @@ describe("a reply that is compressed without a request", () => {
   });
 });
 
-test("a certificate that is not trusted is no reason to try again", async () => {
+test("an untrusted certificate is not retried", async () => {
   const cause = Object.assign(new Error("self-signed"), { code: "SELF_SIGNED_CERT_IN_CHAIN" });
   const endpoint = placeWith(() => Promise.reject(cause));
   expect(await endOf(openaiChat(endpoint))).toMatchObject({ error: { kind: "network", retryable: false } });
 });
 
 describe("reused connections", () => {
-  test("are shared by all providers of a process, and closed when unused", async () => {
+  test("connections are shared by all providers of a process, and closed when unused", async () => {
     const sockets = new Set<Socket>();
     let opened = 0;
     await using server = await serve((asked, response) => {
@@ -122,7 +125,7 @@ describe("reused connections", () => {
 });
 
 describe("a reset on a reused connection", () => {
-  test("inside a reply is one network error: no second request and no rejection without an owner", async () => {
+  test("a reset inside a reply is one network error, without a second request or an unhandled rejection", async () => {
     const { answer, seen } = resetting("inside the reply");
     await using server = await serve(answer);
     const provider = openaiChat(placeAt(server.url));
@@ -136,7 +139,7 @@ describe("a reset on a reused connection", () => {
     expect(await endOf(provider)).toMatchObject({ stop: "done" });
   });
 
-  test("before a reply is repeated once on a new connection", async () => {
+  test("a reset on a reused connection before a reply is repeated once on a new connection", async () => {
     const { answer, seen } = resetting("before the reply");
     await using server = await serve(answer);
     const { end, before } = await callUntilReset(openaiChat(placeAt(server.url)), seen);

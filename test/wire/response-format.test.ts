@@ -24,7 +24,7 @@ async function bodyOf(
 }
 
 describe("a request for structured output", () => {
-  test("uses response_format on the chat completions wire", async () => {
+  test("structured output uses response_format on the chat completions wire", async () => {
     expect((await bodyOf(openaiChat, { responseFormat: strict })).response_format).toEqual({
       type: "json_schema",
       json_schema: { name: "sum", description: "A sum", schema, strict: true },
@@ -35,13 +35,13 @@ describe("a request for structured output", () => {
     });
   });
 
-  test("uses text.format on the responses wire", async () => {
+  test("structured output uses text.format on the responses wire", async () => {
     expect((await bodyOf(openaiResponses, { responseFormat: strict })).text).toEqual({
       format: { type: "json_schema", name: "sum", description: "A sum", schema, strict: true },
     });
   });
 
-  test("uses output_config.format on the messages wire, beside the effort", async () => {
+  test("structured output uses output_config.format on the messages wire, beside the effort", async () => {
     const body = await bodyOf(anthropicMessages, {
       ...{ model: "claude-sonnet-5-5", responseFormat: strict, reasoningEffort: "high" as const },
     });
@@ -50,7 +50,7 @@ describe("a request for structured output", () => {
   });
 
   test.each(["claude-sonnet-4-20250514", "claude-opus-4-0", "claude-3-7-sonnet-latest", "other-vendor-1"])(
-    "puts the schema into the instructions of %s, which has no parameter for it",
+    "structured output puts the schema into the instructions of %s, which has no parameter for it",
     async (model) => {
       const body = await bodyOf(anthropicMessages, { model, responseFormat: strict });
       expect(body.output_config).toBeUndefined();
@@ -65,7 +65,7 @@ describe("a request for structured output", () => {
   );
 
   test.each(["claude-opus-4-1-20250805", "claude-haiku-4-5", "claude-opus-4-8", "anthropic/claude-sonnet-5-5"])(
-    "lets the API enforce the schema for %s",
+    "structured output lets the API enforce the schema for %s",
     async (model) => {
       expect((await bodyOf(anthropicMessages, { model, responseFormat: loose })).output_config).toEqual({
         format: { type: "json_schema", schema },
@@ -73,7 +73,7 @@ describe("a request for structured output", () => {
     },
   );
 
-  test("says JSON in the instructions of JSON mode, which OpenAI demands", async () => {
+  test("JSON mode adds the word JSON to the instructions, which OpenAI requires", async () => {
     const chat = await bodyOf(openaiChat, { responseFormat: object, system: "" });
     expect(chat.response_format).toEqual({ type: "json_object" });
     expect(chat.messages).toEqual([
@@ -88,7 +88,7 @@ describe("a request for structured output", () => {
     expect(JSON.stringify(anthropic.system)).toContain("JSON object");
   });
 
-  test("changes nothing when no format is requested", async () => {
+  test("a request without a format is unchanged by structured output", async () => {
     expect(await bodyOf(openaiChat, {})).not.toHaveProperty("response_format");
     expect(await bodyOf(openaiResponses, {})).not.toHaveProperty("text");
     expect(await bodyOf(anthropicMessages, {})).not.toHaveProperty("output_config");

@@ -36,7 +36,7 @@ test.each(["\n", "\r", "\r\n"])(
   },
 );
 
-test("a line that was cut off is no event", () => {
+test("a line of a stream that was cut off is not an event", () => {
   expect(read(new TextEncoder().encode('data: {"a":1}\n\ndata: {"b":'))).toEqual([
     { event: undefined, data: '{"a":1}' },
   ]);

@@ -23,6 +23,6 @@ it.each([
   ["fork --name x --na", []],
   ["-p hello", []],
   ["-p hello --cont", ["--continue"]],
-])("completes %j", async (line, expected) => {
+])("command completion completes %j", async (line, expected) => {
   expect(await offered(line)).toEqual(expected);
 });

@@ -4,7 +4,7 @@ import { leavesOf, masked, valueAt, withValue } from "./config-values.ts";
 const settings = { model: "a", permissions: { allow: ["write"], deny: [] }, flags: {} };
 
 describe("settings by key", () => {
-  it("are read, set and removed at any depth, and the original stays", () => {
+  it("settings by key are read, set and removed at any depth, and the original does not change", () => {
     expect(valueAt(settings, ["permissions", "allow"])).toEqual(["write"]);
     expect(valueAt(settings, ["permissions", "ask"])).toBeUndefined();
     expect(valueAt(settings, ["model", "x"])).toBeUndefined();
@@ -15,12 +15,12 @@ describe("settings by key", () => {
     expect(settings.model).toBe("a");
   });
 
-  it("are listed by their whole key", () => {
+  it("settings by key are listed by their whole key", () => {
     expect(leavesOf(settings).map(([key]) => key)).toEqual(["model", "permissions.allow", "permissions.deny", "flags"]);
   });
 });
 
-it("masks secrets by name and place, and shows references to variables", () => {
+it("troupe config masks secrets by name and place, and shows references to variables", () => {
   expect(
     masked({
       apiKey: "s",

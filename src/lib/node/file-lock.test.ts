@@ -15,7 +15,7 @@ const enter = (path: string, more: { disk?: Disk; maxWaitMs?: number } = {}): Pr
   withFileLock({ path, disk: nodeDisk, Failure: TroupeError, maxWaitMs: 60, ...more }, async () => "done");
 
 describe("a lock on a file", () => {
-  it("is taken over from a process that died, and awaited from one that lives", async () => {
+  it("a file lock is taken over from a process that died, and awaited from one that lives", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3 });
@@ -30,7 +30,7 @@ describe("a lock on a file", () => {
     expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
   });
 
-  it("is awaited longer while it passes from one owner to the next", async () => {
+  it("a file lock is awaited longer while it passes from one owner to the next", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     let now = 0;
@@ -46,22 +46,25 @@ describe("a lock on a file", () => {
     expect(done.toSorted()).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  it.runIf(process.platform === "linux")("is taken over when its pid belongs to another process by now", async () => {
-    await using folder = await tempFolder();
-    const path = folder.at("f.json");
-    lockFile(path, { pid: process.pid, started: "1" });
-    expect(await enter(path)).toBe("done");
-    expect(await folder.tree()).toEqual({});
-  });
+  it.runIf(process.platform === "linux")(
+    "a file lock is taken over when its pid belongs to another process by now",
+    async () => {
+      await using folder = await tempFolder();
+      const path = folder.at("f.json");
+      lockFile(path, { pid: process.pid, started: "1" });
+      expect(await enter(path)).toBe("done");
+      expect(await folder.tree()).toEqual({});
+    },
+  );
 
-  it("waits for a lock of another machine, because that process cannot be checked from here", async () => {
+  it("a file lock waits for a lock of another machine, because that process cannot be checked from here", async () => {
     await using folder = await tempFolder();
     const path = folder.at("f.json");
     lockFile(path, { pid: 2 ** 22 - 3, host: "elsewhere" });
     await expect(enter(path)).rejects.toThrow("is locked by another process");
   });
 
-  it("stops waiting when the lock is a folder or has meaningless content", async () => {
+  it("a file lock stops waiting when the lock is a folder or has meaningless content", async () => {
     await using folder = await tempFolder();
     mkdirSync(folder.at("a.lock"));
     writeFileSync(folder.at("b.lock"), "[".repeat(100_000));
@@ -69,7 +72,7 @@ describe("a lock on a file", () => {
     await expect(enter(folder.at("b"))).rejects.toThrow("which has not finished");
   });
 
-  it("lets one in at a time and is gone after a failure", async () => {
+  it("a file lock lets one process in at a time and is removed after a failure", async () => {
     await using folder = await tempFolder();
     let inside = 0;
     let most = 0;
@@ -84,24 +87,27 @@ describe("a lock on a file", () => {
     expect([most, await folder.tree()]).toEqual([1, {}]);
   });
 
-  it.each(["link", "write", "rename"] as const)("leaves no file of its own behind when %s fails", async (operation) => {
-    await using folder = await tempFolder();
-    const path = folder.at("f.json");
-    lockFile(path, { pid: 2 ** 22 - 3 });
-    const full = () => Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" }));
-    await expect(enter(path, { disk: { ...nodeDisk, [operation]: full } })).rejects.toThrow("full");
-    expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
-    expect(await enter(path)).toBe("done");
-  });
+  it.each(["link", "write", "rename"] as const)(
+    "a file lock leaves no file of its own behind when %s fails",
+    async (operation) => {
+      await using folder = await tempFolder();
+      const path = folder.at("f.json");
+      lockFile(path, { pid: 2 ** 22 - 3 });
+      const full = () => Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" }));
+      await expect(enter(path, { disk: { ...nodeDisk, [operation]: full } })).rejects.toThrow("full");
+      expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
+      expect(await enter(path)).toBe("done");
+    },
+  );
 
-  it("works where the file system has no hard links", async () => {
+  it("a file lock works where the file system has no hard links", async () => {
     await using folder = await tempFolder();
     const link = () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }));
     expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, link } })).toBe("done");
     expect(await folder.tree()).toEqual({});
   });
 
-  it("keeps the result of the work when the lock cannot be removed", async () => {
+  it("a file lock keeps the result of the work when the lock cannot be removed", async () => {
     await using folder = await tempFolder();
     const unlink = () => Promise.reject(Object.assign(new Error("broken"), { code: "EIO" }));
     expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, unlink } })).toBe("done");

@@ -79,7 +79,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     return { problem: error.problem, message: error.message };
   }
 
-  test("finds files and folders inside the roots, also through links that stay inside", async () => {
+  test("opening finds files and folders inside the roots, also through links that stay inside", async () => {
     expect(await read("file.txt")).toBe("inside\n");
     expect(await read(join(root, "folder/../file.txt"))).toBe("inside\n");
     expect(await read("link-file")).toBe("inside\n");
@@ -90,7 +90,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     expect(await read(".")).toContain("file.txt");
   });
 
-  test("returns the absolute path as the caller named it, without following links", async () => {
+  test("opening returns the absolute path as the caller named it, without following links", async () => {
     const opened = await openForReading("link-folder/nested.txt", scope());
     await opened.handle.close();
     expect(opened.path).toBe(join(root, "link-folder/nested.txt"));
@@ -109,14 +109,14 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     "../no-such-folder/file",
     "../work-evil/no-such-file",
     "link-outside/no-such-file",
-  ])("refuses %s and says how to allow it", async (path) => {
+  ])("opening refuses %s and says how to allow it", async (path) => {
     const { problem, message } = await refusal(path);
     expect(problem).toBe("outside");
     expect(message).toMatch(/^Path .+ outside the allowed folders\. .+ --add-dir .+ or --allow-all-paths\.$/);
     expect(message).not.toContain("SECRET");
   });
 
-  test("names the requested path, its target and the folder to add", async () => {
+  test("opening names the requested path, its target and the folder to add", async () => {
     expect(await refusal("link-secret")).toEqual({
       problem: "outside",
       message:
@@ -125,7 +125,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     });
   });
 
-  test("has no limit without roots, except the system's own folders", async () => {
+  test("opening has no limit without roots, except the system's own folders", async () => {
     expect(await read("link-secret", { roots: [] })).toBe("SECRET\n");
     expect(await read(join(outside, "secret.txt"), { roots: [] })).toBe("SECRET\n");
     for (const path of ["/proc/self/environ", "/proc", "/dev/zero", "/dev/fd/0", "/sys/kernel", "environ"]) {
@@ -135,7 +135,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
   });
 
   test.each(["missing.txt", "missing/deeper/file", "dangling", "file.txt/below", "~/file.txt"])(
-    "says that %s does not exist",
+    "opening reports that %s does not exist",
     async (path) => {
       expect(await refusal(path)).toEqual({
         problem: "missing",
@@ -144,7 +144,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     },
   );
 
-  test("refuses paths that are empty, too long, on the network or contain a NUL character", async () => {
+  test("opening refuses paths that are empty, too long, on the network or contain a NUL character", async () => {
     expect((await refusal("")).message).toBe("The path is empty. Please provide a valid path.");
     expect((await refusal("a\0b")).message).toBe('The path "a\\u0000b" contains a NUL character.');
     expect((await refusal("x/".repeat(3000))).message).toMatch(/longer than 4096 bytes\.$/);
@@ -154,14 +154,14 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     }
   });
 
-  test("refuses chains of more than 40 links, and links in a circle", async () => {
+  test("opening refuses chains of more than 40 links, and links in a circle", async () => {
     const message = (name: string) => `Path ${root}/${name} leads through more than 40 symbolic links.`;
     expect(await refusal("chain-41-0")).toEqual({ problem: "invalid", message: message("chain-41-0") });
     expect(await refusal("loop-a")).toEqual({ problem: "invalid", message: message("loop-a") });
     expect((await refusal("loop-a/file")).problem).toBe("invalid");
   });
 
-  test("never waits for a pipe and never opens a socket", { timeout: 2000 }, async () => {
+  test("opening never waits for a pipe and never opens a socket", { timeout: 2000 }, async () => {
     const server = createServer().listen(join(root, "socket"));
     await new Promise((ready) => server.once("listening", ready));
     try {
@@ -176,7 +176,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     }
   });
 
-  test("refuses files above the size the caller allows", async () => {
+  test("opening refuses files above the size the caller allows", async () => {
     await expect(openForReading("file.txt", { ...scope(), maxBytes: 6 })).rejects.toThrow(
       `${root}/file.txt has 7 bytes, more than the 6 that can be read at once.`,
     );
@@ -184,7 +184,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
     await opened.handle.close();
   });
 
-  test.skipIf(process.getuid?.() === 0)("says when permission is missing", async () => {
+  test.skipIf(process.getuid?.() === 0)("opening reports missing permission", async () => {
     const path = join(root, "locked.txt");
     expect(await refusal(path)).toEqual({
       problem: "unreadable",
@@ -193,7 +193,7 @@ describe.each(ways)("opening %s", (_, openFolder) => {
   });
 });
 
-test("a folder whose name merely begins like a root is not inside it", () => {
+test("a folder whose name only starts like a root is not inside the root", () => {
   expect(isInside("/place-evil/x", ["/place"])).toBe(false);
   expect(isInside("/place/x", ["/place"])).toBe(true);
   expect(isInside("/place", ["/place"])).toBe(true);

@@ -8,7 +8,7 @@ import { tempFolder } from "../../testing/temp-folder.ts";
 import { removeTree } from "./remove-tree.ts";
 
 describe("removing a folder", () => {
-  it("removes everything in it and never what a link leads to", async () => {
+  it("removing a folder removes everything in it and never what a link leads to", async () => {
     await using folder = await tempFolder({ "outside/a.txt": "stays", "doomed/b/c.txt": "goes" });
     symlinkSync(folder.at("outside"), folder.at("doomed/link"));
     symlinkSync(folder.at("outside/a.txt"), folder.at("doomed/b/link"));
@@ -18,7 +18,7 @@ describe("removing a folder", () => {
     expect(readFileSync(folder.at("outside/a.txt"), "utf8")).toBe("stays");
   });
 
-  it("removes a file, a link itself, and nothing where nothing is", async () => {
+  it("removing a folder also removes a file or a link itself, and ignores a missing path", async () => {
     await using folder = await tempFolder({ "outside/a.txt": "stays", "file.txt": "goes" });
     symlinkSync(folder.at("outside"), folder.at("link"));
     for (const name of ["file.txt", "link", "nothing", "outside/a.txt/below"]) await removeTree(folder.at(name));
@@ -26,7 +26,7 @@ describe("removing a folder", () => {
     expect(readdirSync(folder.at("outside"))).toEqual(["a.txt"]);
   });
 
-  it("removes folders that are deeper than descriptors may be open", async () => {
+  it("removing a folder works for more levels than open descriptors are allowed", async () => {
     await using folder = await tempFolder();
     let at = folder.at("doomed");
     for (let level = 0; level < 400; level++) at = join(at, "a");
@@ -36,7 +36,7 @@ describe("removing a folder", () => {
     expect(existsSync(folder.at("doomed"))).toBe(false);
   });
 
-  it("removes nothing outside while a folder in it is swapped for a link all the time", {
+  it("removing a folder removes nothing outside while a folder in it is swapped for a link all the time", {
     timeout: 60_000,
   }, async () => {
     await using folder = await tempFolder({ "outside/a.txt": "stays", "outside/b.txt": "stays" });

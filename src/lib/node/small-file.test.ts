@@ -5,7 +5,7 @@ import { tempFolder } from "../../testing/temp-folder.ts";
 import { readSmallFile, readStart, smallText } from "./small-file.ts";
 
 describe("a small file", () => {
-  it("is read to its last byte, and not when it has one more than allowed", async () => {
+  it("a small file is read to its last byte, and refused with one byte more than allowed", async () => {
     await using folder = await tempFolder({ "a.txt": "é12345" });
     const path = folder.at("a.txt");
     expect(readSmallFile(path, { maxBytes: 7 })).toMatchObject({ kind: "text", text: "é12345", stat: { size: 7 } });
@@ -14,7 +14,7 @@ describe("a small file", () => {
     expect(readStart(path, { maxBytes: 4 })).toMatchObject({ kind: "read", bytes: Buffer.from("é12"), size: 7 });
   });
 
-  it("is missing where nothing is, where a folder is, and below a file", async () => {
+  it("a small file is missing for no file, for a folder, and for a path below a file", async () => {
     await using folder = await tempFolder({ "a.txt": "a" });
     mkdirSync(folder.at("folder"));
     for (const name of ["nothing", "folder", "a.txt/b", "nothing/b"]) {
@@ -23,7 +23,7 @@ describe("a small file", () => {
     }
   });
 
-  it("is followed by links only inside of the folder it must not leave", async () => {
+  it("a small file behind a link is read only inside of the given folder", async () => {
     await using folder = await tempFolder({ "secret.txt": "s", "work/a.txt": "a" });
     const below = realpathSync(folder.at("work"));
     symlinkSync("a.txt", folder.at("work/inner"));
@@ -34,7 +34,7 @@ describe("a small file", () => {
   });
 
   it.runIf(process.platform !== "win32")(
-    "is not waited for when it is a pipe, nor read when it is a device",
+    "a small file that is a pipe or a device is refused without waiting",
     async () => {
       await using folder = await tempFolder();
       execFileSync("mkfifo", [folder.at("pipe")]);
@@ -45,7 +45,7 @@ describe("a small file", () => {
     },
   );
 
-  it.runIf(process.platform === "linux")("may hold more than its size says", () => {
+  it.runIf(process.platform === "linux")("a small file may have more content than its size reports", () => {
     expect(readSmallFile("/proc/self/status", { maxBytes: 64 * 1024 })).toMatchObject({
       kind: "text",
       text: expect.stringMatching(/^Name:[\s\S]*ctxt_switches:\t\d+\n$/),
@@ -53,7 +53,7 @@ describe("a small file", () => {
     expect(readSmallFile("/proc/self/status", { maxBytes: 100 })).toMatchObject({ kind: "refused" });
   });
 
-  it("is text without the mark of its order, or it is refused", async () => {
+  it("a small file loses its byte order mark, and is refused when it is not UTF-8", async () => {
     await using folder = await tempFolder({ "mark.txt": "\ufefftext" });
     writeFileSync(folder.at("bytes"), Buffer.from([0x61, 0xff]));
     expect(readSmallFile(folder.at("mark.txt"), { maxBytes: 10 })).toMatchObject({ text: "text" });

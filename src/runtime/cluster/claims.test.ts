@@ -5,7 +5,7 @@ import { Claims } from "./claims.ts";
 const claim = (workId: string, sessionId = "s") => ({ workId, sessionId, tenant: "t", condition: "true", values: [] });
 const isValid = async (): Promise<boolean> => true;
 
-it("an activation that got its session again finds its own claim, and waits until the one before has ended", async () => {
+it("an activation that got its session again waits until the previous one has ended", async () => {
   const claims = new Claims();
   const gate = deferred<void>();
   const found: (string | undefined)[] = [];
@@ -23,7 +23,7 @@ it("an activation that got its session again finds its own claim, and waits unti
   expect([claims.count, claims.of("s")]).toEqual([0, undefined]);
 });
 
-it("an activation that has lost its session does not end the one that has it", async () => {
+it("an activation that has lost its session does not end the current one", async () => {
   const claims = new Claims();
   const gate = deferred<void>();
   const running = claims.hold(claim("valid"), {

@@ -3,7 +3,7 @@ import { deferred } from "../../lib/deferred.ts";
 import { Turnstile } from "./turnstile.ts";
 
 describe("a turnstile", () => {
-  it("runs work side by side, and suspects alone, in the order of arrival", async () => {
+  it("a turnstile runs work side by side, and suspects alone, in the order of arrival", async () => {
     const turnstile = new Turnstile();
     const running = new Set<string>();
     const seen: string[] = [];

@@ -5,7 +5,7 @@ import { MessageQueue } from "./message-queue.ts";
 import { PendingMessages } from "./pending-messages.ts";
 import type { Outcome, TurnRunner } from "./turn-runner.ts";
 
-it("gives a message one outcome when the session closes while the message is stored", async () => {
+it("a message has one outcome when the session closes while the message is stored", async () => {
   const [answering, storing] = [deferred<Outcome>(), deferred<void>()];
   const runner: Partial<TurnRunner> = {
     answer: (_message, _signal, callbacks) => {

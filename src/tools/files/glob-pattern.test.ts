@@ -40,11 +40,11 @@ describe("glob patterns", () => {
     ["./a.ts", ["a.ts"]],
     ["A.ts", []],
     ["--pre=touch x", []],
-  ])("%s finds what it names and nothing else", (pattern, expected) => {
+  ])("the glob pattern %s finds what it names and nothing else", (pattern, expected) => {
     expect(matching(pattern)).toEqual(expected);
   });
 
-  test("agree with the plainest possible matcher", async () => {
+  test("glob patterns agree with the simplest possible matcher", async () => {
     const segment = fc.oneof(fc.constant("**"), fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), minLength: 1 }));
     const name = fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 4 });
     const [pattern, path] = [
@@ -59,14 +59,14 @@ describe("glob patterns", () => {
     );
   });
 
-  test("are matched quickly with very many stars", () => {
+  test("glob patterns are matched quickly with very many stars", () => {
     const spent = processorTime();
     expect(globMatcher(`${"*a".repeat(400)}b`)("a".repeat(4000))).toBe(false);
     expect(globMatcher(`${"**/a/".repeat(190)}b`)("a/".repeat(2000))).toBe(false);
     expect(spent()).toBeLessThan(1000);
   });
 
-  test("are refused when they have too many alternatives or are too long", () => {
+  test("glob patterns are refused when they have too many alternatives or are too long", () => {
     expect(() => globMatcher("{a,b}".repeat(20))).toThrow("more than 256 alternatives");
     expect(() => globMatcher("a".repeat(1001))).toThrow("at most 1000 characters");
   });
@@ -80,7 +80,7 @@ test.each([
   ["../up/{a,b}", { base: "../up", pattern: "{a,b}" }],
   ["src/index.ts", { base: "src", pattern: "index.ts" }],
   ["src/", { base: "src", pattern: "**" }],
-])("the search for %s starts in its fixed folders", (pattern, expected) => {
+])("the search for the glob pattern %s starts in its fixed folders", (pattern, expected) => {
   expect(splitBase(pattern)).toEqual(expected);
 });
 

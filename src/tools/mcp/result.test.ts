@@ -13,26 +13,26 @@ const shown = (text: string, structuredContent: Record<string, unknown>): string
   toToolResult({ content: [{ type: "text", text }], structuredContent }, { config, toolName: "read" }).content;
 
 describe("a result with structured content", () => {
-  it("is sent once when the structured content wraps the text", () => {
+  it("structured content that wraps the text of a result is sent once", () => {
     expect(shown("line one\nline two\n", { content: "line one\nline two\n" })).toBe("line one\nline two\n");
   });
 
-  it("is sent once when the text is the same JSON, however it is laid out", () => {
+  it("structured content that is the same JSON as the text is sent once", () => {
     const value = { sum: 3, parts: [1, 2] };
     expect(shown(JSON.stringify(value, undefined, 2), value)).toBe(JSON.stringify(value, undefined, 2));
   });
 
-  it("is sent as text when the text names every value", () => {
+  it("structured content whose values the text names is sent as text", () => {
     expect(shown("Temperature 22, humidity 65", { temperature: 22, humidity: 65 })).toBe("Temperature 22, humidity 65");
   });
 
-  it("is sent as JSON when the text is a part of it", () => {
+  it("structured content that contains the text is sent as JSON", () => {
     expect(shown("Two found", { summary: "Two found", found: ["a.ts", "b.ts"] })).toBe(
       '{"summary":"Two found","found":["a.ts","b.ts"]}',
     );
   });
 
-  it("is sent in both forms when each has something that the other has not", () => {
+  it("structured content and text are both sent when each has something that the other lacks", () => {
     expect(shown("See the table.", { rows: ["a", "z9"] })).toBe('See the table.\n{"rows":["a","z9"]}');
   });
 });

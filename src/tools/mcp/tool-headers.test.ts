@@ -4,7 +4,7 @@ import { headerProblem } from "./tool-headers.ts";
 const withHeader = (property: object) => ({ type: "object", properties: { a: property } });
 
 describe("headerProblem", () => {
-  it("accepts string, integer and boolean properties at any depth, and schemas without declarations", () => {
+  it("headerProblem accepts string, integer and boolean properties at any depth, and schemas without declarations", () => {
     const nested = withHeader({ type: "string", "x-mcp-header": "Region" });
     expect(headerProblem({ type: "object", properties: { one: nested, two: { type: "integer" } } })).toBeUndefined();
     expect(headerProblem(withHeader({ type: "boolean", "x-mcp-header": "Dry-Run" }))).toBeUndefined();
@@ -34,7 +34,7 @@ describe("headerProblem", () => {
       },
       /same header twice/,
     ],
-  ])("refuses %s", (_what, schema, problem) => {
+  ])("headerProblem refuses %s", (_what, schema, problem) => {
     expect(headerProblem(schema)).toMatch(problem);
   });
 });

@@ -50,11 +50,11 @@ test.each([
   ["Denied by preToolUse hook: no", true],
   ["The execution of this tool, or a previous tool was interrupted.", true],
   ["1. Permission denied is only text here", false],
-])("%j is a refusal: %s", (content, expected) => {
+])("the tool result %j is a refusal: %s", (content, expected) => {
   expect(isRefusal(content)).toBe(expected);
 });
 
-test("a viewed file is numbered lines, empty ones included", () => {
+test("the parser of view results reads numbered lines, empty ones included", () => {
   expect(parseView(answer("7. const a = 1;\n8. \n9.   2. nested\n10."))).toEqual({
     kind: "file",
     lines: [
@@ -67,7 +67,7 @@ test("a viewed file is numbered lines, empty ones included", () => {
   });
 });
 
-test("a viewed file may be cut by a note or by the limit on output", () => {
+test("the parser of view results recognises a cut by a note or by the limit on output", () => {
   const noted = parseView(answer("1. a\n2. b\n[Cut here; the file goes on. Continue with view_range [3, -1].]"));
   expect(noted).toMatchObject({ kind: "file", cut: true });
   const limited = parseView(
@@ -83,7 +83,7 @@ test("a viewed file may be cut by a note or by the limit on output", () => {
   });
 });
 
-test("reads a viewed folder as names, and distinguishes empty from missing ones", () => {
+test("the parser of view results reads a folder as names, and distinguishes empty from missing ones", () => {
   expect(parseView(answer("README.md\nsrc\n[3 more entries not shown]"))).toEqual({
     kind: "folder",
     entries: ["README.md", "src"],
@@ -95,7 +95,7 @@ test("reads a viewed folder as names, and distinguishes empty from missing ones"
   expect(parseView(undefined)).toEqual({ kind: "nothing", reason: "not asked" });
 });
 
-test("found paths lose their dot; what was not shown is counted", () => {
+test("the parser of paths removes their dot, and counts the omitted ones", () => {
   expect(parsePaths(answer("./a.ts\n./src/b.ts\n[12 more files not shown]"))).toEqual({
     paths: ["a.ts", "src/b.ts"],
     total: 14,
@@ -105,11 +105,11 @@ test("found paths lose their dot; what was not shown is counted", () => {
   expect(parsePaths(answer("./a", true))).toEqual({ paths: [], total: 0, cut: false });
 });
 
-test("omits the last, broken path of a preview", () => {
+test("the parser of paths omits the last, broken path of a preview", () => {
   expect(parsePaths(answer(TOO_LARGE))).toEqual({ paths: ["src/a.ts", "src/b.ts"], total: 2, cut: true });
 });
 
-test("hits are path, line and text, colons in the text included", () => {
+test("the parser of hits reads path, line and text, colons in the text included", () => {
   const content = "/p/a.ts:3:  a: 1:2:3\n/p/b.ts:10:\n[Stopped at head_limit after 2 lines; there are more]";
   expect(parseHits(answer(content))).toEqual({
     hits: [
@@ -121,7 +121,7 @@ test("hits are path, line and text, colons in the text included", () => {
   expect(parseHits(answer("No matches found."))).toEqual({ hits: [], cut: false });
 });
 
-test("reads a shell's output without its exit code, and nothing from a failure", () => {
+test("the parser of shell results removes the exit code, and returns nothing for a failure", () => {
   expect(parseShell(answer(" M a.ts\n<exited with exit code 0>"))).toBe(" M a.ts");
   expect(parseShell(answer("fatal: no repository\n<exited with exit code 128>"))).toBeUndefined();
   expect(parseShell(undefined)).toBeUndefined();
@@ -135,7 +135,7 @@ test("a saved result is found by its path, with ranges that cover it", () => {
   expect(savedOutput("1. Output too large to read at once (40.0 KB). Saved to: /x")).toBeUndefined();
 });
 
-test("a notice that says how many lines there are gives ranges that end with the last line", () => {
+test("a notice with a number of lines gives ranges that end with the last line", () => {
   const notice =
     "Output too large to read at once (30.0 KB). Saved to: /x\nRead parts of it with view (700 lines), or grep.";
   const saved = savedOutput(`${notice}\n\nPreview (first 500 chars):\na\nb`);

@@ -18,7 +18,7 @@ const parts: readonly (readonly [word: string, part: string, matches: boolean])[
   ["ошибк", "сообщениеошибки", true],
 ];
 
-test.each(parts)("the word %j against the part %j: %s", (word, part, matches) => {
+test.each(parts)("the word %j matches the part %j: %s", (word, part, matches) => {
   expect(isWordPart(word, part)).toBe(matches);
 });
 
@@ -48,12 +48,12 @@ test("a name matches only as a whole", () => {
 });
 
 test.each(["bun.lock", "bun.lockb", "deno.lock", "a/package-lock.json", "node_modules/x/y.js"])(
-  "%s counts as a file of others",
+  "the understudy does not count %s as a file of the project",
   (path) => {
     expect(isForeign(path)).toBe(true);
   },
 );
 
-test("files of the project are not foreign", () => {
+test("the understudy counts files of the project as its own", () => {
   expect(["src/lock.ts", "deno.json", "go.mod", "bun.lock.md"].filter(isForeign)).toEqual([]);
 });

@@ -26,7 +26,7 @@ test("definitions come before uses, uses before tests, tests before prose", () =
   ]);
 });
 
-test("prose with a keyword in it defines nothing", () => {
+test("prose with a keyword in it is not a definition", () => {
   const words: readonly Term[] = [{ text: "route", kind: "word" }];
   const hits: Hit[] = [
     { path: "app.py", line: 1, text: "        a prefix, the static route will take precedence" },
@@ -36,7 +36,7 @@ test("prose with a keyword in it defines nothing", () => {
   expect(order(hits, words)).toEqual(["app.py:2 defines", "app.py:1", "app.py:3"]);
 });
 
-test("definitions are known in many languages", () => {
+test("definitions are recognised in many languages", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["a.go", "func (b *Book) openBook(path string) error {"],
     ["a.rs", "    pub async fn openBook(path: &str) -> Book {"],
