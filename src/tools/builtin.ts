@@ -100,7 +100,7 @@ const optionalTools: readonly ToolTraits[] = [
 
 export const optionalToolNames: readonly string[] = [
   ...optionalTools.map(({ name }) => name),
-  "tool_search_tool_regex",
+  ...["tool_search_tool_regex", "list_mcp_resources", "read_mcp_resource"],
 ];
 
 const traits: readonly Partial<Tool>[] = [...builtinTools, ...optionalTools];

@@ -58,6 +58,7 @@ export class SessionMcp {
   readonly #known = new Map<string, Known>();
   #opening: Promise<void> | undefined;
   #tools: readonly Tool[] = [];
+  #resourceTools: readonly Tool[] = [];
   #isLoaded = false;
 
   constructor(options: SessionMcpOptions) {
@@ -66,6 +67,11 @@ export class SessionMcp {
 
   get tools(): readonly Tool[] {
     return this.#tools;
+  }
+
+  /** The tools that read resources, once a connected server has some. They stay, so that the prompt changes once. */
+  get resourceTools(): readonly Tool[] {
+    return this.#resourceTools;
   }
 
   get servers(): readonly McpServerPort[] {
@@ -152,7 +158,16 @@ export class SessionMcp {
       reservedNames,
       pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
     });
+    await this.#offerResources();
     onChange();
+  }
+
+  /** Returns whether they are offered since this call. */
+  async #offerResources(): Promise<boolean> {
+    const hasSome = this.#inUse().some(({ server }) => server.hasResources());
+    if (!hasSome || this.#resourceTools.length > 0) return false;
+    this.#resourceTools = (await import("../../tools/mcp/resources.ts")).resourceTools;
+    return true;
   }
 
   async #open(): Promise<void> {
@@ -179,7 +194,10 @@ export class SessionMcp {
       roots,
       tokens: options.tokens,
       apps: options.apps,
-      onStatus: (name, { status, error }) => options.onStatus(name, status, error),
+      onStatus: (name, { status, error }) => {
+        options.onStatus(name, status, error);
+        void this.#offerResources().then((isNew) => isNew && options.onChange());
+      },
       onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
       onToolsChanged: (name, definitions) => void this.#learn(name, definitions),
       onListChanged: options.onListChanged,
@@ -226,7 +244,11 @@ export class SessionMcp {
   }
 }
 
-const switchedOff = (server: McpServerPort): McpServerPort => ({ ...server, state: () => ({ status: "disabled" }) });
+const switchedOff = (server: McpServerPort): McpServerPort => ({
+  ...server,
+  state: () => ({ status: "disabled" }),
+  hasResources: () => false,
+});
 
 function configOf(configs: readonly McpServerConfig[], definition: McpToolDefinition): McpServerConfig | undefined {
   return configs.find(({ name }) => name === definition.server);

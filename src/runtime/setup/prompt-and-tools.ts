@@ -115,7 +115,7 @@ export class LivePromptAndTools implements PromptAndTools {
     const ofServers = (mcp?.tools ?? []).filter(
       ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
     );
-    return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
+    return [...tools, ...this.#shelf, ...(mcp?.resourceTools ?? []), ...ofServers, ...this.#brought.tools];
   }
 
   /** All tools of the session, from which agents get theirs. */

@@ -1,7 +1,7 @@
-/** Reads resources of MCP servers. Offered only when a connected server has resources. */
+/** Tools that read resources of MCP servers. Offered to a session once a connected server has resources. */
 import * as z from "zod";
 import type { Access } from "../../protocol/permission.ts";
-import { defineTool, type ToolContext } from "../tool.ts";
+import { defineTool, type Tool, type ToolContext } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import type { McpServerPort } from "./connections.ts";
 import listDescription from "./list-mcp-resources.md";
@@ -47,6 +47,8 @@ export const readMcpResource = defineTool({
     return { content: [label, "", text === "" ? "The resource is empty or not text." : text, ...notes].join("\n") };
   },
 });
+
+export const resourceTools: readonly Tool[] = [listMcpResources, readMcpResource];
 
 function chosen({ mcp }: ToolContext, name: string | undefined): readonly McpServerPort[] {
   const servers = mcp?.servers().filter((server) => server.hasResources()) ?? [];
