@@ -22,7 +22,7 @@ const sources = readdirSync(`${root}src`, { recursive: true, encoding: "utf8" })
   .filter((path) => /\.(?:ts|md)$/.test(path) && !READERS.test(path))
   .map((path) => ({ path, text: readFileSync(`${root}${path}`, "utf8") }));
 
-test("every tag that troupe's texts close is known to the quoting", () => {
+test("the quoting knows every tag that troupe's texts close", () => {
   const unknown = sources.flatMap(({ path, text }) =>
     Array.from(text.matchAll(/<\/([a-z][a-z0-9_-]*)>/g), ([, tag = ""]) => tag)
       .filter((tag) => !known.has(tag))
@@ -31,7 +31,7 @@ test("every tag that troupe's texts close is known to the quoting", () => {
   expect(unknown).toEqual([]);
 });
 
-test("code that frames text with tags is in listed files only", () => {
+test("only listed files frame text with tags", () => {
   const closing = sources.filter(
     ({ path, text }) => path.endsWith(".ts") && /<\/(?:[a-z][a-z0-9_-]*>|\$\{)/.test(text),
   );

@@ -232,13 +232,13 @@ const importedFolders = (path: string): string[] =>
     .filter((target) => target !== path.split("/")[0]);
 
 describe("imports point one way", () => {
-  it.each(production)("%s imports only what the table allows", (path) => {
+  it.each(production)("the source file %s imports only what the table allows", (path) => {
     const [folder = ""] = path.split("/");
     expect(mayImport, `src/${folder} is not in the table`).toHaveProperty(folder);
     expect(importedFolders(path).filter((target) => !mayImport[folder]?.includes(target))).toEqual([]);
   });
 
-  it("keeps node out of lib, protocol and view, but for lib/node", () => {
+  it("only lib/node imports node modules in lib, protocol and view", () => {
     const pure = production.filter((path) => /^(lib|protocol|view)\//.test(path) && !path.startsWith("lib/node/"));
     expect(pure.filter((path) => read(path).includes('from "node:'))).toEqual([]);
   });
@@ -246,7 +246,7 @@ describe("imports point one way", () => {
 
 describe("subfolders import the siblings that are listed", () => {
   const inSubfolders = production.filter((path) => path.split("/").length > 2 && path.split("/")[0] !== "lib");
-  it.each(inSubfolders)("%s imports only listed siblings", (path) => {
+  it.each(inSubfolders)("the subfolder %s imports only listed siblings", (path) => {
     const [folder = "", own = ""] = path.split("/");
     const siblings = importedFiles(path)
       .map((target) => target.split("/"))
@@ -259,18 +259,18 @@ describe("subfolders import the siblings that are listed", () => {
 describe("the source keeps its shape", () => {
   const read = shape.readSources(".");
 
-  it("has at most 25 files of its own in each folder", () => {
+  it("the source has at most 25 files of its own in each folder", () => {
     const counts = [...shape.filesPerFolder(read)];
     expect(counts.filter(([, count]) => count > shape.LIMITS.filesPerFolder)).toEqual([]);
   });
 
-  it("has no import cycle of more than 5 files, types included", () => {
+  it("the source has no import cycle of more than 5 files, types included", () => {
     expect(shape.importCycles(read).filter((cycle) => cycle.length > shape.LIMITS.cycleFiles)).toEqual([]);
   });
 });
 
 describe("files stay short enough to read in one sitting", () => {
-  it.each(sources)("%s is not too long", (path) => {
+  it.each(sources)("the file %s is not too long", (path) => {
     expect(read(path).split("\n").length).toBeLessThanOrEqual(MAX_LINES);
   });
 });
@@ -286,7 +286,7 @@ describe("lists are complete", () => {
     expect(defining.filter((path) => !list.includes(`"./${path.replace("tools/", "")}"`))).toEqual([]);
   });
 
-  it("names every provider file in model/providers/list.ts", () => {
+  it("model/providers/list.ts names every provider file", () => {
     const list = read("model/providers/list.ts");
     const files = production.filter(
       (path) => path.startsWith("model/providers/") && !/(list|definition)\.ts$/.test(path),
@@ -296,7 +296,7 @@ describe("lists are complete", () => {
 });
 
 describe("house rules", () => {
-  it("has no barrels but the package entries", () => {
+  it("the source has no barrels but the package entries", () => {
     const barrels = production.filter((path) => basename(path) === "index.ts");
     expect(barrels.sort()).toEqual([
       "protocol/index.ts",
@@ -307,7 +307,7 @@ describe("house rules", () => {
     ]);
   });
 
-  it("lets only lib/node/disk.ts (log and state), lib/node/paths-write.ts (tools) and the exceptions listed here change files", () => {
+  it("only lib/node/disk.ts, lib/node/paths-write.ts and listed exceptions change files", () => {
     const names =
       "(?:writeFile|appendFile|write|rename|unlink|rm|rmdir|mkdir|truncate|ftruncate|symlink|link|copyFile|cp|chmod|chown|utimes)(?:Sync)?|createWriteStream";
     const imported = new RegExp(`import \\{[^}]*\\b(${names})\\b[^}]*\\} from "node:fs(/promises)?"`);
@@ -328,7 +328,7 @@ describe("house rules", () => {
     ]);
   });
 
-  it("has no module-level variables that change", () => {
+  it("the source has no module-level variables that change", () => {
     expect(production.filter((path) => /^(export )?let /m.test(read(path)))).toEqual([]);
   });
 });

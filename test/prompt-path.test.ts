@@ -50,7 +50,7 @@ const answered = (...[, encoding, done]: unknown[]): boolean => {
   return true;
 };
 
-it("takes the functions that the shape lists from the prompt to the loop, and no others", async () => {
+it("the path from the prompt to the loop has exactly the functions that the shape lists", async () => {
   const traces = (await stacksOfPrompt()).map(framesOf);
   const named = (wanted: string) => (trace: ReturnType<typeof framesOf>) => trace.some(([name]) => name === wanted);
   // The queue works on its own, so a second trace begins there.
@@ -64,7 +64,7 @@ it("takes the functions that the shape lists from the prompt to the loop, and no
   expect(path.length).toBeLessThanOrEqual(LIMITS.promptPath);
 });
 
-it("draws every function of the path in the architecture, in order", () => {
+it("the architecture page has every function of the prompt path, in order", () => {
   const text = readFileSync(new URL("../ARCHITECTURE.md", import.meta.url), "utf8");
   const drawing = /## Life of a prompt\n+```\n([\s\S]*?)```/.exec(text)?.[1] ?? "";
   const drawn = PROMPT_PATH.map(([name, file]) => drawing.search(new RegExp(`${escaped(name)}\\s+.*${escaped(file)}`)));

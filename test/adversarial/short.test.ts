@@ -17,16 +17,19 @@ beforeAll(() => {
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 describe("attacks", () => {
-  it.each(attacks.filter(({ id }) => SHORT.includes(id)))("$id gets nothing: $title", async ({ id, run }) => {
-    const stage = new Stage({ guards: "on", root: resolve("."), base, id });
-    try {
-      expect((await run(stage)).breaches).toEqual([]);
-    } finally {
-      stage.close();
-    }
-  });
+  it.each(attacks.filter(({ id }) => SHORT.includes(id)))(
+    "the attack $id gets nothing: $title",
+    async ({ id, run }) => {
+      const stage = new Stage({ guards: "on", root: resolve("."), base, id });
+      try {
+        expect((await run(stage)).breaches).toEqual([]);
+      } finally {
+        stage.close();
+      }
+    },
+  );
 
-  it("cover every starred case of the plan, each once", () => {
+  it("the attacks cover every starred case of the plan, each once", () => {
     const starred =
       "A01 A02 A03 A05 B01 B02 B03 B06 B09 B16 B22 C02 C04 C09 D01 D02 D03 D04 D05 D13 D15 E01 E02 F01 F02 " +
       "G01 G02 G03 G08 G14 H01 H02 H05 H06 H07 I01 J01";
@@ -35,7 +38,7 @@ describe("attacks", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("are watched by at least ten seeded weaknesses, each of which can be put into the source", () => {
+  it("the attacks are watched by at least ten seeded weaknesses, which all can be put into the source", () => {
     const ids = attacks.map(({ id }) => id);
     expect(weaknesses.length).toBeGreaterThanOrEqual(10);
     expect(weaknesses.filter(({ watcher }) => !ids.includes(watcher))).toEqual([]);
@@ -43,7 +46,7 @@ describe("attacks", () => {
     expect(changes.filter(({ file, from }) => !readFileSync(file, "utf8").includes(from))).toEqual([]);
   });
 
-  it("notice a weakness in a copy of the built program", async () => {
+  it("the attacks notice a weakness in a copy of the built program", async () => {
     const weakness = weaknesses.find(({ id }) => id === "trusts-every-folder");
     copyProgram(resolve("."), join(base, "copy"));
     await weaken(join(base, "copy"), join(base, "weak"), weakness?.changes ?? []);

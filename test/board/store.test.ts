@@ -8,7 +8,7 @@ import { buildProgram, run } from "./build.ts";
 import { AGENT, fill, KEY, onBoard, optionsFor, PERSON, text } from "./stage.ts";
 
 describe("the rows of a board", () => {
-  it("are those of one repository and branch", () =>
+  it("the rows of a board belong to one repository and branch", () =>
     onBoard(async (board, home) => {
       await board.add("user", text("mine"), PERSON);
       for (const key of [
@@ -29,7 +29,7 @@ describe("the rows of a board", () => {
       ]);
     }));
 
-  it("keep their counters when they are written over", () =>
+  it("the rows of a board keep their counters when they are overwritten", () =>
     onBoard(async (board) => {
       await board.add("agent", text("one"), AGENT);
       await board.expose();
@@ -39,7 +39,7 @@ describe("the rows of a board", () => {
       expect(await board.add("agent", text("one", { content: "New." }), AGENT)).toBe("unchanged");
     }));
 
-  it("are found by another process, in a file that only the owner can read", () =>
+  it("the rows of a board are found by another process, in a file that only the owner can read", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       const again = openBoard(optionsFor(home));
@@ -59,14 +59,14 @@ describe("a text on the board", () => {
     ["no text", text("x", { content: "" })],
     ["a long description", text("x", { description: "d".repeat(boardLimits.description + 1) })],
     ["a long text", text("x", { content: "c".repeat(boardLimits.content + 1) })],
-  ])("cannot have %s", (_, bad) =>
+  ])("a text on the board cannot have %s", (_, bad) =>
     onBoard(async (board) => {
       await expect(board.add("agent", bad, AGENT)).rejects.toMatchObject({ kind: "usage" });
       expect(await board.list()).toEqual([]);
     }),
   );
 
-  it("contains no secret: it is masked when an agent writes it, and refused when a user does", () =>
+  it("a secret on the board is masked when an agent writes it, and refused when a user does", () =>
     onBoard(async (_, home) => {
       const redactor = createRedactor({ values: [{ value: "hunter2-hunter2-42", name: "PASSWORD" }] });
       const board = openBoard(optionsFor(home, { redactor }));
@@ -81,7 +81,7 @@ describe("a text on the board", () => {
         expect(readFileSync(join(home, name), "latin1")).not.toContain("hunter2-42");
     }));
 
-  it("has a description of one line with visible control characters", () =>
+  it("a text on the board has a description of one line with visible control characters", () =>
     onBoard(async (board) => {
       await board.add("agent", text("x", { description: "two\nlines\u001b[31m \u200bhidden" }), AGENT);
       expect((await board.list())[0]?.description).toBe("two lines <U+200B>hidden");
@@ -89,7 +89,7 @@ describe("a text on the board", () => {
 });
 
 describe("capacity", () => {
-  it("counts both sources, and refuses a new row only", () =>
+  it("the capacity of the board counts both sources, and applies to new rows only", () =>
     onBoard(async (board) => {
       await fill(board, boardLimits.rows - 1);
       await board.add("user", text("mine"), PERSON);
@@ -101,7 +101,7 @@ describe("capacity", () => {
 });
 
 describe("the undo of a change", () => {
-  it("restores every byte, and can itself be undone", () =>
+  it("undoing a board change restores every byte, and can itself be undone", () =>
     onBoard(async (board) => {
       await fill(board, 3);
       await board.expose();
@@ -121,7 +121,7 @@ describe("the undo of a change", () => {
       expect(await board.rows()).toEqual(before);
     }));
 
-  it("reverts change by change, and then reports that there is none left", () =>
+  it("undoing a board change reverts change by change, and then reports that there is none left", () =>
     onBoard(async (board) => {
       await fill(board, 2);
       await board.restore(PERSON);
@@ -130,7 +130,7 @@ describe("the undo of a change", () => {
       await expect(board.restore(PERSON)).rejects.toThrow("no change to undo");
     }));
 
-  it("is refused over a later change of the same row, which it names", () =>
+  it("undoing a board change is refused over a later change of the same row, which it names", () =>
     onBoard(async (board) => {
       await board.add("agent", text("one"), AGENT);
       const [first] = await board.changes();
@@ -141,7 +141,7 @@ describe("the undo of a change", () => {
       expect(await board.rows()).toMatchObject([{ content: "Later." }]);
     }));
 
-  it("is refused where the board would be too full", () =>
+  it("undoing a board change is refused where the board would be too full", () =>
     onBoard(async (board) => {
       await fill(board, boardLimits.rows);
       await board.prune("agent", "item-1", { ...AGENT, action: "prune" });
@@ -150,7 +150,7 @@ describe("the undo of a change", () => {
       await expect(board.restore(PERSON, pruned?.id)).rejects.toThrow("26 items");
     }));
 
-  it("reaches back 40 changes: older ones are forgotten", () =>
+  it("undoing a board change reaches back 40 changes: older ones are forgotten", () =>
     onBoard(async (board) => {
       for (let index = 0; index < 45; index++) await board.add("agent", text("one", { content: `${index}` }), AGENT);
       expect(await board.changes()).toHaveLength(40);
@@ -158,7 +158,7 @@ describe("the undo of a change", () => {
 });
 
 describe("purging", () => {
-  it("leaves no trace in any file, and other rows as they were", () =>
+  it("purging a board row leaves no trace in any file, and does not change other rows", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("other"), AGENT);
       await board.add("agent", text("gone", { content: "Xyzzy the first." }), AGENT);
@@ -173,7 +173,7 @@ describe("purging", () => {
 });
 
 describe("the file", () => {
-  it("renames a damaged file instead of deleting it, and reports that", () =>
+  it("a damaged board file is renamed instead of deleted, and that is reported", () =>
     onBoard(async (_, home) => {
       writeFileSync(join(home, "board.db"), "this is no database, but somebody's work\n".repeat(100));
       const notices: string[] = [];
@@ -186,7 +186,7 @@ describe("the file", () => {
       expect(notices.join()).toContain(aside);
     }));
 
-  it("of a newer version is not changed", () =>
+  it("a board file of a newer version is not changed", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("one"), AGENT);
       await board.close();
@@ -199,7 +199,7 @@ describe("the file", () => {
       await late.close();
     }));
 
-  it("serves several processes at once, and loses nothing", () =>
+  it("a board file serves several processes at once, and loses nothing", () =>
     onBoard(async (board, home) => {
       await board.add("agent", text("shared"), AGENT);
       const program = join(home, "writer.mjs");

@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 describe("modules in packs", () => {
-  it("run once, when something of them is used for the first time", () => {
+  it("modules in packs run once, when something of them is used for the first time", () => {
     const { said } = packed({
       "main.ts": `
         import { join } from "node:path";
@@ -35,7 +35,7 @@ describe("modules in packs", () => {
     expect(said).toEqual(["main", "called Grüße a/b other", "used runs", "used", "used", "later runs"]);
   });
 
-  it("see each other's names although they import each other", () => {
+  it("modules in packs see each other's names although they import each other", () => {
     const { said } = packed({
       "main.ts": `
         import { even } from "./even.ts";
@@ -46,7 +46,7 @@ describe("modules in packs", () => {
     expect(said).toEqual(["true"]);
   });
 
-  it("contain the used part of a package, and run it when it is used", () => {
+  it("modules in packs contain the used part of a package, and run it when it is used", () => {
     const { said, names } = packed({
       "main.ts": `
         import * as z from "zod";
@@ -61,7 +61,7 @@ describe("modules in packs", () => {
     ["an import for its effects", `import "./effect.ts"; export const main = async () => undefined;`],
     ["everything of another module", `export * from "./effect.ts"; export const main = async () => undefined;`],
     ["a name that looks like the packer's", `export const import_x = 1; export const main = async () => import_x;`],
-  ])("are refused with %s", (_, source) => {
+  ])("modules in packs are refused with %s", (_, source) => {
     const { error } = packed({ "main.ts": source, "effect.ts": "export const effect = 1;" });
     expect(error).toMatch(/pack: main\.ts has .*which packs do not hold/);
   });

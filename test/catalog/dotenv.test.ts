@@ -33,12 +33,12 @@ GREETING=hello
 `;
 
 describe("A03: a workspace's .env", () => {
-  it("is not read before the folder is trusted", async () => {
+  it("a workspace's .env is not read before the folder is trusted", async () => {
     await using place = await tempFolder({ ".env": HOSTILE });
     expect(read(place, readTrust(place.at("home")).of(place.path))).toEqual({ values: {}, notices: [] });
   });
 
-  it("never sets variables that decide which code runs, even after trust, and reports that", async () => {
+  it("a workspace's .env never sets variables that decide which code runs, even after trust, and reports that", async () => {
     await using place = await tempFolder({ ".env": HOSTILE });
     expect(read(place)).toEqual({
       values: { GREETING: "hello" },
@@ -55,18 +55,18 @@ describe("A03: a workspace's .env", () => {
     PYTHONSTARTUP PYTHONPATH RUBYOPT PERL5OPT npm_config_registry NPM_CONFIG_SCRIPT_SHELL BASH_FUNC_ls PS4
     PROMPT_COMMAND EDITOR PAGER LESSOPEN JAVA_TOOL_OPTIONS DOTNET_STARTUP_HOOKS CARGO_HOME RUSTC_WRAPPER SSL_CERT_FILE
     OPENSSL_CONF XDG_CONFIG_HOME SSH_AUTH_SOCK KUBECONFIG DOCKER_HOST ZDOTDIR GCONV_PATH`.split(/\s+/),
-  )("never sets %s", (name) => {
+  )("a workspace's .env never sets %s", (name) => {
     expect(isRefusedName(name)).toBe(true);
   });
 
   it.each("PORT DATABASE_URL CORS_ORIGIN DEBUG REDIS_HOST MY_PATH FEATURE_GIT ENVIRONMENT PROXY_COUNT".split(" "))(
-    "may set %s",
+    "a workspace's .env may set %s",
     (name) => {
       expect(isRefusedName(name)).toBe(false);
     },
   );
 
-  it("is used only as approved: a changed value is not used", async () => {
+  it("a workspace's .env is used only as approved: a changed value is not used", async () => {
     await using place = await tempFolder({ ".env": "A=1\n", ".env.local": "B=2\n" });
     await using home = await tempFolder();
     const items = itemsOf(place);
@@ -84,13 +84,13 @@ describe("A03: a workspace's .env", () => {
     });
   });
 
-  it("shows no value in the approval, and marks names that will not be set", async () => {
+  it("a workspace's .env shows no value in the approval, and marks names that will not be set", async () => {
     await using place = await tempFolder({ ".env": "SECRET=hunter22\nPATH=/evil\n" });
     const [item] = itemsOf(place);
     expect(item?.shown).toBe("for commands the agent runs:\nSECRET (8 characters)\nPATH (never set from a file)");
   });
 
-  it("passes values that look like secrets only when the user's settings allow it", async () => {
+  it("a workspace's .env passes values that look like secrets only when the user's settings allow it", async () => {
     await using place = await tempFolder({ ".env": "API_KEY=abc\nDB_PASSWORD=x\nPORT=80\n" });
     const withheld = read(place);
     expect(withheld.values).toEqual({ PORT: "80" });
@@ -101,7 +101,7 @@ describe("A03: a workspace's .env", () => {
     });
   });
 
-  it("is ignored when it is a folder, and refused when it is a pipe, a link out of the workspace or too large", async () => {
+  it("A03: a workspace's .env is ignored as a folder, and refused as a pipe, an outside link or when too large", async () => {
     await using place = await tempFolder({ "outside/.env": "A=1" });
     await mkdir(place.at("a/.env"), { recursive: true });
     await mkdir(place.at("b"));
@@ -124,7 +124,7 @@ describe("A03: a workspace's .env", () => {
 });
 
 describe("the text of a .env", () => {
-  it("gives names and values, and nothing in it is expanded or run", () => {
+  it("the .env parser reads names and values, and expands or runs nothing", () => {
     const text = [
       "# comment",
       "A=1",
@@ -152,7 +152,7 @@ describe("the text of a .env", () => {
     });
   });
 
-  it("is reported by its line where it is not understood", () => {
+  it("the .env parser reports a line that it does not understand", () => {
     const text = ["oops", "A=1", "1B=2", 'C="x" y', "", 'D="open', "E=1"].join("\n");
     expect(valuesOf(text)).toEqual({ A: "1" });
     expect(parseDotenv(text).problems).toEqual([
@@ -163,14 +163,14 @@ describe("the text of a .env", () => {
     ]);
   });
 
-  it("holds at most five hundred names", () => {
+  it("the .env parser reads at most five hundred names", () => {
     const many = Array.from({ length: 600 }, (_, index) => `N${index}=1`).join("\n");
     const parsed = parseDotenv(many);
     expect(parsed.values.size).toBe(500);
     expect(parsed.problems).toEqual([{ line: 501, message: "the rest is ignored: more than 500 names." }]);
   });
 
-  it("cannot set members of object prototypes", async () => {
+  it("the .env parser does not set members of object prototypes", async () => {
     await using place = await tempFolder({ ".env": "__proto__=x\nconstructor=x\nA=1" });
     expect(Object.keys(read(place, forRun, "given").values)).toEqual(["A"]);
   });

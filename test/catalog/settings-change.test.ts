@@ -28,7 +28,7 @@ const append = (name: string, value: string) => (current: SettingsObject) => ({
 });
 
 describe("changing the user's settings", () => {
-  it("keeps comments, order and unknown names", async () => {
+  it("changing the user's settings keeps comments, order and unknown names", async () => {
     await using place = await tempFolder({ "settings.json": BEFORE });
     const path = place.at("settings.json");
     await changeSettings(path, append("allowedUrls", "https://three.example"));
@@ -55,14 +55,14 @@ describe("changing the user's settings", () => {
     expect(Object.keys(await place.tree())).toEqual(["settings.json"]);
   });
 
-  it("creates the file and its folder if missing", async () => {
+  it("changing the user's settings creates the file and its folder if missing", async () => {
     await using place = await tempFolder();
     await changeSettings(place.at("home/settings.json"), append("allowedUrls", "https://x.example"));
     expect(await place.read("home/settings.json")).toBe('{\n  "allowedUrls": [\n    "https://x.example"\n  ]\n}\n');
     expect((await stat(place.at("home"))).mode & 0o777).toBe(0o700);
   });
 
-  it("leaves a file that is wrong, or would be, as it is", async () => {
+  it("changing the user's settings does not touch a file that is invalid or would become so", async () => {
     await using place = await tempFolder({ "settings.json": '{\n "model": 5\n}', "other.json": '{"model": "a"}' });
     const change = append("allowedUrls", "x");
     await expect(changeSettings(place.at("settings.json"), change)).rejects.toThrow("settings.json:2: model: ");
@@ -70,7 +70,7 @@ describe("changing the user's settings", () => {
     expect(await place.tree()).toEqual({ "settings.json": '{\n "model": 5\n}', "other.json": '{"model": "a"}' });
   });
 
-  it("changes the target of a link and keeps the link", async () => {
+  it("changing the user's settings changes the target of a link and keeps the link", async () => {
     await using place = await tempFolder({ "dotfiles/settings.json": "{}" });
     await mkdir(place.at("home"));
     await symlink(place.at("dotfiles/settings.json"), place.at("home/settings.json"));
@@ -79,7 +79,7 @@ describe("changing the user's settings", () => {
     expect(await place.read("dotfiles/settings.json")).toContain('"model": "a"');
   });
 
-  it("refuses a file that a link leads out of the folder it must not leave", async () => {
+  it("changing the user's settings refuses a file that a link leads out of its folder", async () => {
     await using place = await tempFolder({ "home/settings.json": "{}", "repo/inner.json": "{}" });
     const below = realpathSync(place.at("repo"));
     await mkdir(join(below, ".troupe"));
@@ -97,7 +97,7 @@ describe("changing the user's settings", () => {
     expect(await place.read("repo/new/settings.json")).toContain('"model": "a"');
   });
 
-  it("loses no change when many are made at once", async () => {
+  it("changing the user's settings concurrently loses no change", async () => {
     await using place = await tempFolder({ "settings.json": BEFORE });
     const names = Array.from({ length: 20 }, (_, index) => `server-${index}`);
     await Promise.all(
@@ -108,7 +108,7 @@ describe("changing the user's settings", () => {
     expect(await place.read("settings.json")).toContain("// the second");
   });
 
-  it("writes the requested values whatever the file contained before", async () => {
+  it("changing the user's settings writes the requested values whatever the file contained", async () => {
     const name = fc.constantFrom("a", "b", "c", "d");
     const { value } = fc.letrec<{ value: Json; object: SettingsObject }>((tie) => ({
       value: fc.oneof(

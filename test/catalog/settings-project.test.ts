@@ -73,7 +73,7 @@ const GROWING_TOO = ["disabledSkills", "disabledExtensions", "sandbox.deniedPath
 const COMPARED = ["sandbox.mode", "subagents.maxConcurrency", "subagents.maxDepth"];
 
 describe("the settings of a project", () => {
-  it("cannot loosen anything, whatever key they use", async () => {
+  it("a project's settings cannot loosen anything, whatever key they use", async () => {
     expect(Object.keys(keys).sort()).toEqual(Object.keys(SettingsSchema.unwrap().shape).sort());
     await fc.assert(
       fc.property(settings, settings, (user, project) => {
@@ -96,7 +96,7 @@ describe("the settings of a project", () => {
     );
   });
 
-  it("have the same effect when they are applied twice", async () => {
+  it("a project's settings have the same effect when they are applied twice", async () => {
     await fc.assert(
       fc.property(settings, settings, (user, project) => {
         const once = tightened(user, project, "/work");
@@ -134,7 +134,7 @@ function flat(value: Settings): Record<string, unknown> {
 describe("the guide to settings", () => {
   const guide = read("docs/how-to/settings.md");
 
-  it("shows settings that can be parsed", () => {
+  it("the guide to settings shows settings that can be parsed", () => {
     const [example = ""] = codeBlocks(guide, "jsonc");
     expect(parseSettings("example", example).unknown).toEqual([]);
     expect(Object.keys(parseSettings("example", example).settings)).toContain("permissions");

@@ -33,7 +33,7 @@ function failure(run: () => unknown): string {
 }
 
 describe("the user's settings", () => {
-  it("are empty when there are no files", async () => {
+  it("the user's settings are empty when there are no files", async () => {
     await using place = await stage();
     expect(load(place)).toEqual({
       effective: {},
@@ -45,7 +45,7 @@ describe("the user's settings", () => {
     });
   });
 
-  it("may have comments and trailing commas, and every rule knows its line", async () => {
+  it("the user's settings may have comments and trailing commas, and every rule knows its line", async () => {
     await using place = await stage({
       "home/settings.json": `\uFEFF// mine
 {
@@ -106,12 +106,12 @@ describe("the user's settings", () => {
     ["[]", ":1: the file must contain an object"],
     ["{}\n{}", ':2: the file has "{" after its end.'],
     [`${"[".repeat(100_000)}`, ":1: the file is nested more than 64 deep."],
-  ])("are refused with file and line when they are wrong: %j", async (text, expected) => {
+  ])("the user's settings are refused with file and line when they are wrong: %j", async (text, expected) => {
     await using place = await stage({ "home/settings.json": text });
     expect(failure(() => load(place))).toContain(`${place.at("home/settings.json")}${expected}`);
   });
 
-  it("are used without names that do not exist, and each is reported with the nearest name", async () => {
+  it("unknown names in the user's settings are reported with the nearest name, and the rest is used", async () => {
     await using place = await stage({
       "home/settings.json":
         '{\n "modle": "a",\n "permissions": {\n  "deney": ["read"],\n  "ask": ["write"]\n },\n "zzz": 1\n}',
@@ -125,7 +125,7 @@ describe("the user's settings", () => {
     ]);
   });
 
-  it.each(["", " \n", "\ufeff"])("are an error when the file is empty (%j), which says what to do", async (text) => {
+  it.each(["", " \n", "\ufeff"])("an empty settings file is an error (%j) that says what to do", async (text) => {
     await using place = await stage({ "home/settings.json": text, "project/.troupe/settings.json": text });
     expect(() => load(place)).toThrow("settings.json is empty.");
     await expect(changeSettings(place.at("home/settings.json"), (now) => now)).rejects.toThrow("is empty.");
@@ -135,7 +135,7 @@ describe("the user's settings", () => {
     ]);
   });
 
-  it("may be a link; a folder counts as missing", async () => {
+  it("the user's settings may be a link; a folder counts as missing", async () => {
     await using place = await stage({ "dotfiles/settings.json": '{"model": "a"}' });
     await mkdir(place.at("home"));
     await symlink(place.at("dotfiles/settings.json"), place.at("home/settings.json"));
@@ -153,7 +153,7 @@ describe("the user's settings", () => {
     });
   });
 
-  it("are not read again as a project's when the working folder contains the state folder", async () => {
+  it("the user's settings are not read again as a project's in a working folder with the state folder", async () => {
     await using place = await tempFolder({
       ".troupe/settings.json": '{"model": "a", "permissions": {"deny": ["read"]}}',
     });
@@ -203,7 +203,7 @@ describe("a project's settings", () => {
     ]);
   });
 
-  it("can only deny and ask when the folder is not trusted, with one notice (A01)", async () => {
+  it("A01: a project's settings can only deny and ask in an untrusted folder, with one notice", async () => {
     await using place = await stage({
       "project/.troupe/settings.json": strict,
       "project/.github/copilot/settings.local.json": '{"model": "evil", "modle": 1}',
@@ -230,7 +230,7 @@ describe("a project's settings", () => {
     expect(load(place, { isTrusted: () => false }).notices).toEqual([]);
   });
 
-  it("are reported key by key, with file and line, where they have no effect", async () => {
+  it("a project's settings without effect are reported key by key, with file and line", async () => {
     await using place = await stage({
       "home/settings.json": '{"sandbox": {"mode": "required"}}',
       "project/.troupe/settings.json":
@@ -246,7 +246,7 @@ describe("a project's settings", () => {
     expect(loaded.effective.sandbox?.mode).toBe("required");
   });
 
-  it("lie in four places of the repository's root and of the working folder, each with the trust of its folder", async () => {
+  it("a project's settings are in four places of its root and the working folder, each with its own trust", async () => {
     const own = (name: string): string => JSON.stringify({ permissions: { deny: [name] }, disabledSkills: [name] });
     const files = [...PROJECT_FILES, ...PROJECT_FILES.map((path) => path.replace("project/", "project/inner/"))];
     await using place = await stage({
@@ -268,7 +268,7 @@ describe("a project's settings", () => {
     expect(asked).toEqual([place.at("project"), place.at("project/inner")]);
   });
 
-  it("switch off only the project's own hooks; the user's setting switches off all", async () => {
+  it("a project's settings switch off only its own hooks, and the user's setting switches off all", async () => {
     const hooks = { sessionStart: [] };
     await using place = await stage({
       "home/settings.json": JSON.stringify({ hooks }),
@@ -288,7 +288,7 @@ describe("a project's settings", () => {
     ["of too many entries", JSON.stringify({ deniedUrls: Array(1001).fill("a") }), ":1: deniedUrls: "],
     ["too large", `{}${" ".repeat(256 * 1024)}`, "it is larger than 256 KiB"],
     ["not text", Buffer.from([0xff]), "it is not UTF-8 text"],
-  ])("are ignored, and nothing else fails, when they are %s", async (_, content, expected) => {
+  ])("a project's settings that are %s are ignored, and nothing else fails", async (_, content, expected) => {
     await using place = await stage({
       "home/settings.json": '{"model": "a"}',
       "project/.troupe/settings.json": content,
@@ -303,7 +303,7 @@ describe("a project's settings", () => {
   });
 
   it.each(PROJECT_FILES)(
-    "are ignored when a folder, a pipe or a link out of the workspace is in the place of %s",
+    "a project's settings are ignored when a folder, a pipe or an outside link is in the place of %s",
     async (path) => {
       await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
       await mkdir(place.at(path), { recursive: true });
@@ -327,7 +327,7 @@ describe("a project's settings", () => {
     },
   );
 
-  it("are not used when their folder is a link out of the workspace", async () => {
+  it("a project's settings are not used when their folder is a link out of the workspace", async () => {
     await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
     await symlink(place.at("outside"), place.at("project/.troupe"));
     expect(load(place).rules).toEqual([]);

@@ -43,7 +43,7 @@ const stage = (): Promise<TempFolder> => tempFolder({ "work/a": "", "other/a": "
 const check = (place: TempFolder, folder = "work") => readTrust(place.at("home")).of(place.at(folder)).check(hook);
 
 describe("troupe trust", () => {
-  it("shows every item whole and distinct from troupe's own words, asks, and records the answer", async () => {
+  it("troupe trust shows every item whole, apart from its own words, asks, and records the answer", async () => {
     await using place = await stage();
     const { code, printed, asked } = await run(place, [], { answer: true });
     expect(code).toBe(0);
@@ -54,13 +54,13 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("changes nothing when the answer is no, and its exit code shows that", async () => {
+  it("troupe trust changes nothing when the answer is no, and its exit code shows that", async () => {
     await using place = await stage();
     expect(await run(place, [], { answer: false })).toMatchObject({ code: 1 });
     expect(check(place)).toBe("untrusted");
   });
 
-  it("refuses when the user cannot be asked, unless --yes is given", async () => {
+  it("troupe trust refuses when the user cannot be asked, unless --yes is given", async () => {
     await using place = await stage();
     await expect(run(place, [])).rejects.toThrow("--yes");
     expect(check(place)).toBe("untrusted");
@@ -68,7 +68,7 @@ describe("troupe trust", () => {
     expect([check(place), check(place, "other")]).toEqual(["untrusted", "approved"]);
   });
 
-  it("lists trusted folders and removes them", async () => {
+  it("troupe trust lists trusted folders and removes them", async () => {
     await using place = await stage();
     expect((await run(place, ["list"])).printed).toBe("No folder is trusted.\n");
     await run(place, [], { yes: true });
@@ -78,7 +78,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("untrusted");
   });
 
-  it("marks what changed since it was approved", async () => {
+  it("troupe trust marks what changed since it was approved", async () => {
     await using place = await stage();
     await run(place, [], { yes: true });
     expect((await run(place, [], { yes: true })).printed).toContain("(as approved before)");
@@ -87,7 +87,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("refuses a path that is no folder, and too many arguments", async () => {
+  it("troupe trust refuses a path that is no folder, and too many arguments", async () => {
     await using place = await stage();
     await expect(run(place, [place.at("work/a")])).rejects.toThrow("is not a folder");
     await expect(run(place, ["a", "b"])).rejects.toThrow("too many arguments");

@@ -28,7 +28,7 @@ async function stage(): Promise<TempFolder & { home: string; folder: string }> {
 }
 
 describe("trust in a folder", () => {
-  it("is absent before it is given, and reading it writes nothing", async () => {
+  it("trust in a folder is absent before it is given, and reading it writes nothing", async () => {
     await using place = await stage();
     const book = readTrust(place.home);
     expect(book.notices).toEqual([]);
@@ -37,7 +37,7 @@ describe("trust in a folder", () => {
     expect(Object.keys(await place.tree())).toEqual(["work/README.md"]);
   });
 
-  it("approves exactly what was recorded (A05: changing only the arguments of a server blocks it)", async () => {
+  it("A05: trust in a folder approves exactly what was recorded: changed server arguments block it", async () => {
     await using place = await stage();
     const approved = { command: "node", args: ["server.js"], env: ["TOKEN"] };
     const items = [item("mcp", "files", approved)];
@@ -51,7 +51,7 @@ describe("trust in a folder", () => {
     expect(trust.check(item("hook", "files", approved))).toBe("new");
   });
 
-  it("forgets items that are no longer named when the folder is trusted again", async () => {
+  it("trust in a folder forgets items that are no longer named when the folder is trusted again", async () => {
     await using place = await stage();
     const record = (items: PinnedItem[]) =>
       recordTrust({ stateRoot: place.home, folder: place.folder, items, ...ports });
@@ -63,7 +63,7 @@ describe("trust in a folder", () => {
     expect(trust.check(item("hook", "b", 3))).toBe("approved");
   });
 
-  it("does not extend to folders above and below, and is the same through a link", async () => {
+  it("trust in a folder does not extend to folders above and below, and is the same through a link", async () => {
     await using place = await stage();
     await mkdir(place.at("work/inner"));
     await symlink(place.folder, place.at("link"));
@@ -74,21 +74,21 @@ describe("trust in a folder", () => {
     expect(states).toEqual(["trusted", "trusted", "none", "none", "none"]);
   });
 
-  it("approves everything for one run with forRun, and records nothing", async () => {
+  it("trust in a folder approves everything for one run with forRun, and records nothing", async () => {
     await using place = await stage();
     const trust = readTrust(place.home).of(place.folder, { forRun: true });
     expect([trust.state, trust.check(item("hook", "any", 1))]).toEqual(["run", "approved"]);
     expect(Object.keys(await place.tree())).toEqual(["work/README.md"]);
   });
 
-  it("approves no programs in folders of the user's list, and ignores relative names in that list", async () => {
+  it("trust by the user's list of folders approves no programs, and relative names in it are ignored", async () => {
     await using place = await stage();
     const listed = readTrust(place.home).of(place.folder, { trustedFolders: [place.folder] });
     expect([listed.state, listed.check(item("hook", "a", 1))]).toEqual(["trusted", "new"]);
     expect(readTrust(place.home).of(process.cwd(), { trustedFolders: [".", "", ".."] }).state).toBe("none");
   });
 
-  it("stays with the path when the folder is replaced, but not for items that changed", async () => {
+  it("trust in a folder stays with the path when the folder is replaced, but not for items that changed", async () => {
     await using place = await stage();
     await recordTrust({ stateRoot: place.home, folder: place.folder, items: [item("hook", "a", 1)], ...ports });
     await rename(place.folder, place.at("away"));
@@ -97,7 +97,7 @@ describe("trust in a folder", () => {
     expect([trust.state, trust.check(item("hook", "a", "evil"))]).toEqual(["trusted", "changed"]);
   });
 
-  it("can be revoked, also for a folder that is gone", async () => {
+  it("trust in a folder can be revoked, also for a folder that is gone", async () => {
     await using place = await stage();
     const request = { stateRoot: place.home, folder: place.folder, ...ports };
     await recordTrust({ ...request, items: [] });
@@ -109,7 +109,7 @@ describe("trust in a folder", () => {
 });
 
 describe("trust.json", () => {
-  it("is readable for its owner alone", async () => {
+  it("trust.json is readable for its owner alone", async () => {
     await using place = await stage();
     await recordTrust({ stateRoot: place.home, folder: place.folder, items: [], ...ports });
     expect((await stat(place.at("home/trust.json"))).mode & 0o777).toBe(0o600);
@@ -126,7 +126,7 @@ describe("trust.json", () => {
     ["of another shape", () => '{"version":1,"folders":{"__proto__":{}}}'],
     ["binary", () => Buffer.from([0xff, 0xfe, 0x00])],
     ["huge", (text: string) => text + " ".repeat(5 * 1024 * 1024)],
-  ])("grants no trust when it is %s, causes a notice, and is kept when a new one is written", async (_, damage) => {
+  ])("trust.json grants no trust when it is %s, causes a notice, and is kept on the next write", async (_, damage) => {
     await using place = await stage();
     await place.files({ "home/trust.json": damage(good(place.folder)) });
     await chmod(place.at("home/trust.json"), 0o600);
@@ -140,7 +140,7 @@ describe("trust.json", () => {
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });
 
-  it.each([0o620, 0o602, 0o666])("is ignored while others can write to it (mode %o)", async (mode) => {
+  it.each([0o620, 0o602, 0o666])("trust.json is ignored while others can write to it (mode %o)", async (mode) => {
     await using place = await stage();
     await place.files({ "home/trust.json": good(place.folder) });
     await chmod(place.at("home/trust.json"), mode);
@@ -151,7 +151,7 @@ describe("trust.json", () => {
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });
 
-  it("grants no trust while a folder is in its place, and replaces that folder", async () => {
+  it("trust.json grants no trust while a folder is in its place, and replaces that folder", async () => {
     await using place = await stage();
     await mkdir(place.at("home/trust.json"), { recursive: true });
     expect(readTrust(place.home).of(place.folder).state).toBe("none");
@@ -159,7 +159,7 @@ describe("trust.json", () => {
     expect(readTrust(place.home).of(place.folder).state).toBe("trusted");
   });
 
-  it("loses nothing when twenty processes record at once", async () => {
+  it("trust.json loses nothing when twenty processes record at once", async () => {
     await using place = await stage();
     const outfile = place.at("child.mjs");
     const entry = fileURLToPath(new URL("./trust-program.ts", import.meta.url));
@@ -173,7 +173,7 @@ describe("trust.json", () => {
     expect(await readdir(place.home)).toEqual(["trust.json"]);
   });
 
-  it("loses nothing when one process records forty times at once", async () => {
+  it("trust.json loses nothing when one process records forty times at once", async () => {
     await using place = await stage();
     const names = Array.from({ length: 40 }, (_, index) => `folder-${index}`);
     for (const name of names) await mkdir(place.at(name));
@@ -183,7 +183,7 @@ describe("trust.json", () => {
     expect(listTrusted(place.home).folders.length).toBe(40);
   });
 
-  it("can be changed after a process died with the lock, and after one died while taking over the lock", async () => {
+  it("trust.json can be changed after a process died with the lock or while taking it over", async () => {
     await using place = await stage();
     await mkdir(place.home);
     const dead = (token: string): string => JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), token });
@@ -196,7 +196,7 @@ describe("trust.json", () => {
     expect(await readdir(place.home)).toEqual(["trust.json"]);
   });
 
-  it("costs less than a millisecond of processor time when it does not exist", async () => {
+  it("trust.json costs less than a millisecond of processor time when it does not exist", async () => {
     await using place = await stage();
     readTrust(place.home);
     const looks = (): void => {
@@ -207,7 +207,7 @@ describe("trust.json", () => {
 });
 
 describe("digestOf", () => {
-  it("is the digest of the canonical JSON", () => {
+  it("digestOf returns the digest of the canonical JSON", () => {
     expect(digestOf({ b: [1, null, "x"], a: { d: true, c: 0 } })).toBe(
       digestOf({ a: { c: 0, d: true }, b: [1, null, "x"] }),
     );

@@ -28,7 +28,7 @@ async function answering(stage: Stage, answers: readonly string[]): Promise<{ sc
 }
 
 describe("permission questions at a terminal", () => {
-  it("runs the call after yes, refuses it after no, and shows the change", async () => {
+  it("a permission question runs the call after yes, refuses it after no, and shows the change", async () => {
     await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
       const { screen, pauses } = await answering(stage, ["what?", "y", "n keep it small"]);
       expect([existsSync(join(stage.folder, "one.txt")), existsSync(join(stage.folder, "two.txt"))]).toEqual([
@@ -43,7 +43,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("are not answered by what was typed before they were shown", async () => {
+  it("a permission question is not answered by input typed before it was shown", async () => {
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       const modes: boolean[] = [];
       const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (mode: boolean) => modes.push(mode) });
@@ -59,7 +59,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("are not repeated in this session after the answer a, and nothing is stored", async () => {
+  it("a permission question is not repeated in this session after the answer a, and nothing is stored", async () => {
     await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
       const { screen } = await answering(stage, ["s", "a"]);
       expect(existsSync(join(stage.folder, "two.txt"))).toBe(true);
@@ -68,7 +68,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it.each(["d", "n"])("end the turn after the answer %s", async (answer) => {
+  it.each(["d", "n"])("a permission question ends the turn after the answer %s", async (answer) => {
     await onStage([make("one.txt")], { permissions: {} }, async (stage) => {
       await answering(stage, [answer]);
       expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
@@ -76,7 +76,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("store the answer p for the folder", async () => {
+  it("a permission question stores the answer p for the folder", async () => {
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       await answering(stage, ["p"]);
       const kept = readFileSync(join(stage.home, "permissions-config.json"), "utf8");
@@ -84,7 +84,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it("count as denied when the input ends, and never offer to remember what cannot be remembered", async () => {
+  it("a permission question counts as denied when the input ends, and offers only answers that can be stored", async () => {
     const workflow = make(".github/workflows/ci.yml");
     await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
       const { screen } = await answering(stage, []);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { changeText } from "../../src/cli/output/board-lines.ts";
 
-it("a change of the board shows a short note once, and its description before the text if it has one", () => {
+it("a change of the board shows a short note once, and its description before the text", () => {
   const row = { src: "user", name: "n", description: "short", content: "short" };
   const rows = [
     { before: null, after: row },

@@ -21,7 +21,7 @@ const everything: readonly { title: string; one: Subcommand; help: string }[] = 
 ]);
 
 describe("the table of commands", () => {
-  it("names only flags that exist, and every flag of commands is taken by one", () => {
+  it("the table of commands names only flags that exist, and every flag of commands is used by one", () => {
     const known = new Set(options.map(({ name }) => name));
     const used = everything.flatMap(({ one }) => Object.keys(one.flags ?? {}));
     expect(used.filter((name) => !known.has(name))).toEqual([]);
@@ -29,7 +29,7 @@ describe("the table of commands", () => {
     expect(ofCommands.filter((name) => !used.includes(name))).toEqual([]);
   });
 
-  it("has a unique name, a short summary and a loader that works for every command", async () => {
+  it("the table of commands has a unique name, a short summary and a loader that works for every command", async () => {
     const names = commands.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
     for (const { name, summary, load, usual, subcommands } of commands) {
@@ -41,7 +41,7 @@ describe("the table of commands", () => {
     }
   });
 
-  it("lists every file of its folder", () => {
+  it("the table of commands lists every file of its folder", () => {
     const files = readdirSync("src/cli/table").filter((name) => name !== "command.ts");
     const list = readFileSync("src/cli/command-list.ts", "utf8");
     expect(files.filter((name) => !list.includes(`"./table/${name}"`))).toEqual([]);
@@ -49,21 +49,21 @@ describe("the table of commands", () => {
 });
 
 describe("the help", () => {
-  it("fits one screen of 80 columns", () => {
+  it("troupe's help fits one screen of 80 columns", () => {
     const lines = mainHelp("0.0.0").trimEnd().split("\n");
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
     expect(lines.length).toBeLessThanOrEqual(54);
     for (const { name } of [...commands, ...topics]) expect(lines.join("\n")).toMatch(new RegExp(`\\b${name}\\b`));
   });
 
-  it.each(everything)("is complete and at most 80 columns wide for $title", ({ one, help }) => {
+  it.each(everything)("troupe's help is complete and at most 80 columns wide for $title", ({ one, help }) => {
     const lines = help.split("\n").filter((line) => !line.startsWith("  troupe "));
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
     for (const name of Object.keys(one.flags ?? {})) expect(help).toContain(`--${name}`);
     if (one.examples) expect(help.indexOf("Examples:")).toBeLessThan(help.search(/Usage:|Subcommands:/));
   });
 
-  it("lists every flag that is not limited to commands once, groups together", async () => {
+  it("troupe's help lists every flag that is not limited to commands once, groups together", async () => {
     const text = (await topics.find(({ name }) => name === "flags")?.text()) ?? "";
     const lines = text.split("\n");
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
@@ -77,12 +77,12 @@ describe("the help", () => {
     expect(groups.filter((group, index) => group !== groups[index - 1])).toEqual([...new Set(groups)]);
   });
 
-  it("has text for every topic", async () => {
+  it("troupe's help has text for every topic", async () => {
     for (const { name, text } of topics)
       expect({ name, isLong: (await text()).length > 100 }).toEqual({ name, isLong: true });
   });
 
-  it("explains every variable of troupe that the sources read", () => {
+  it("troupe's help explains every variable of troupe that the sources read", () => {
     const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) =>
       /(?<!\.test)\.ts$/.test(name),
     );
@@ -101,7 +101,7 @@ describe("the help", () => {
   });
 });
 
-it("the reference page in docs is what the table says (update: npx vitest run test/cli/help.test.ts -u)", async () => {
+it("the reference page in docs equals the table of commands (update: npx vitest run test/cli/help.test.ts -u)", async () => {
   await expect(referencePage()).toMatchFileSnapshot("../../docs/reference/command-line.md");
 });
 

@@ -33,7 +33,7 @@ it("the progress display draws nothing while it is paused, although a redraw was
 });
 
 describe("the progress display without a terminal", () => {
-  it("writes a line when an agent starts and one when it ends, and names the agent before its tools", () => {
+  it("progress without a terminal has a line when an agent starts and ends, and names it before its tools", () => {
     const { bar, written, clock } = watched();
     for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", { pattern: "*" }, "scout")]) {
       bar.show(event);
@@ -51,7 +51,7 @@ describe("the progress display without a terminal", () => {
     ]);
   });
 
-  it("keeps the lines of a warning, and indents those that follow the first", () => {
+  it("progress without a terminal keeps the lines of a warning, and indents those after the first", () => {
     const { bar, written } = watched();
     bar.show(
       said("session.warning", {
@@ -68,14 +68,14 @@ describe("the progress display without a terminal", () => {
     ["failed", "empty", "ended without an answer after 0.0 s, 0 tools, 0 tokens: no key"],
     ["cancelled", "stopped", "was stopped after 0.0 s, 0 tools, 0 tokens: no key"],
     ["idle", "interrupted", "was cut off after 0.0 s, 0 tools, 0 tokens: no key"],
-  ] as const)("does not call it a success when an agent is %s by %s", (to, reason, text) => {
+  ] as const)("progress without a terminal does not report success when an agent is %s by %s", (to, reason, text) => {
     const { bar, written } = watched();
     for (const event of [created("scout"), ...running("scout")]) bar.show(event);
     bar.show(became("scout", "running", to, { reason, error: "no\nkey" }));
     expect(written.at(-1)).toBe(`troupe: scout (explore) ${text}\n`);
   });
 
-  it("reports each call that failed or was denied once", () => {
+  it("progress without a terminal reports each call that failed or was denied once", () => {
     const { bar, written } = watched();
     bar.show(created("scout"));
     const ended = (code: string, message: string, agentId?: string) =>
@@ -99,7 +99,7 @@ describe("the progress display without a terminal", () => {
     expect(written).toHaveLength(3 + 4);
   });
 
-  it("writes nothing when it is silent", () => {
+  it("progress without a terminal writes nothing when it is silent", () => {
     const { bar, written } = watched({ silent: true });
     for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", {}, "scout")]) bar.show(event);
     bar.show(became("scout", "running", "failed", { reason: "error", error: "no" }));
@@ -111,7 +111,7 @@ describe("the progress display without a terminal", () => {
 const collected = () => new Promise((resolve) => setTimeout(resolve, 130));
 
 describe("the progress display on a terminal", () => {
-  it("BLX-30 draws a burst of 100 events of a worker once, after 50 ms, and an event of the main agent at once", () => {
+  it("BLX-30 progress draws 100 events of a worker once, after 50 ms, and one of the main agent at once", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const { bar, written } = watched({ live: true, now: () => Date.now() });
@@ -143,7 +143,7 @@ describe("the progress display on a terminal", () => {
     bar.stop();
   });
 
-  it("draws the tree in place, clears it before every line, and removes it at the end", async () => {
+  it("progress on a terminal draws the tree in place, clears it before every line, and removes it at the end", async () => {
     const { bar, written, clock } = watched({ live: true });
     for (const event of [turn, created("scout"), ...running("scout")]) {
       clock.now += 150;
@@ -166,7 +166,7 @@ describe("the progress display on a terminal", () => {
     expect(written).toHaveLength(length);
   });
 
-  it("draws at most ten times a second, however much happens, and the last change is drawn", async () => {
+  it("progress on a terminal is drawn at most ten times a second, with the last change", async () => {
     const { bar, written } = watched({ live: true, now: () => performance.now() });
     const began = performance.now();
     bar.show(turn);
@@ -186,7 +186,7 @@ describe("the progress display on a terminal", () => {
     expect(draws.at(-1)).toContain("glob last");
   });
 
-  it("finds the start of its drawing again in a terminal that became narrower", () => {
+  it("progress on a terminal finds the start of its drawing in a terminal that became narrower", () => {
     const stderr = {
       written: [] as string[],
       columns: 80,

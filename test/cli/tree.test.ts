@@ -18,7 +18,7 @@ function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): S
 }
 
 describe("the tree of agents", () => {
-  it("has a line for every running agent below its parent, with state, time, tool, tokens and cost", () => {
+  it("the tree of agents has a line for each running agent, with state, time, tool, tokens and cost", () => {
     const agents = tree(
       created("scout"),
       running("scout"),
@@ -40,7 +40,7 @@ describe("the tree of agents", () => {
     ]);
   });
 
-  it("ORC-47 shows the latest intent of an agent behind its tool, if there is room", () => {
+  it("ORC-47 the tree of agents shows the latest intent of an agent behind its tool, if there is room", () => {
     const agents = tree(created("scout"), running("scout"), intends("First I read the parser.\nThen more.", "scout"));
     const line = (width: number): string | undefined => treeLines("", agents, { ...drawing, width })[1];
     expect(line(100)).toBe("└ scout (explore) running 3 s · First I read the parser.");
@@ -51,7 +51,7 @@ describe("the tree of agents", () => {
     expect(line(100)).toBe("└ scout (explore) idle · 1 tool");
   });
 
-  it("counts agents that ended without listing them, and distinguishes failures from successes", () => {
+  it("the tree of agents counts agents that ended without listing them, and distinguishes failures from successes", () => {
     const ended = (id: string, to: "completed" | "failed" | "cancelled"): SessionEvent[] => [
       created(id),
       ...running(id),
@@ -66,7 +66,7 @@ describe("the tree of agents", () => {
     expect(treeLines("thinking", agents, drawing)).toEqual(["… thinking", "  2 finished, 1 failed, 1 stopped"]);
   });
 
-  it("shows what an agent waits for: an approval or a provider", () => {
+  it("the tree of agents shows what an agent waits for: an approval or a provider", () => {
     const agents = tree(created("scout"), running("scout"));
     const state = (): string | undefined => treeLines("", agents, drawing)[1];
     agents.apply(said("troupe.retry", { attempt: 1, delayMs: 1, reason: "rate limited" } as never, "scout"), 3_000);
@@ -75,7 +75,7 @@ describe("the tree of agents", () => {
     expect(state()).toBe("└ scout (explore) running 3 s");
   });
 
-  it("is never longer than the rows it has, and counts the lines that it leaves out", () => {
+  it("the tree of agents is never longer than the rows it has, and counts the lines that it leaves out", () => {
     const many = Array.from({ length: 40 }, (_, index) => [created(`a${index}`), ...running(`a${index}`)]).flat();
     const lines = treeLines("thinking", tree(many), drawing);
     expect(lines).toHaveLength(12);
@@ -83,7 +83,7 @@ describe("the tree of agents", () => {
     expect(treeLines("thinking", tree(many), { ...drawing, rows: 1 })).toEqual(["… thinking"]);
   });
 
-  it("is never wider than the screen, also with wide characters, and keeps the numbers", () => {
+  it("the tree of agents is never wider than the screen, also with wide characters, and keeps the numbers", () => {
     const agents = tree(
       created("scout"),
       running("scout"),
@@ -100,7 +100,7 @@ describe("the tree of agents", () => {
     }
   });
 
-  it("shows no control sequences from others, and has no colour unless requested", () => {
+  it("the tree of agents shows no control sequences from others, and has no colour unless requested", () => {
     const agents = tree(
       created("scout\u001b[2J", { agentName: "e\nvil" }),
       became("scout\u001b[2J", "queued", "running"),
@@ -114,7 +114,7 @@ describe("the tree of agents", () => {
     expect(coloured.replace(/\u001b\[\d+m/g, "")).not.toContain("\u001b");
   });
 
-  it("knows agents of an earlier process, and shows them only when they work again", () => {
+  it("the tree of agents shows agents of an earlier process only when they work again", () => {
     const agents = new SessionView();
     const past = [created("old"), ...running("old"), became("old", "running", "idle", { reason: "interrupted" })];
     for (const event of past) agents.apply(event, 0);
@@ -137,7 +137,7 @@ describe("coordinated workers", () => {
   ];
   const prompt = said("user.message", { content: "look" });
 
-  it("BLX-29 are shown in one group for each message, with status and summary when they are done", () => {
+  it("BLX-29 workers are shown in one group for each message, with status and summary when they are done", () => {
     const agents = tree(prompt, worker("a", "scout", "Scout"), worker("b", "review", "Review"));
     const lines = (): string[] => treeLines("waiting", agents, drawing).slice(1);
     const apply = (...events: readonly SessionEvent[]): void => {
@@ -172,7 +172,7 @@ describe("coordinated workers", () => {
     expect(lines()).toEqual(["└ 1 worker: 1 at work", "  └ d (Review) running 2 s", "  3 finished"]);
   });
 
-  it("BLX-39 show the names of roles and states in the requested language", () => {
+  it("BLX-39 workers have names of roles and states in the requested language", () => {
     const agents = tree(
       prompt,
       worker("a", "scout", "Scout"),
@@ -193,15 +193,18 @@ describe("coordinated workers", () => {
       expect(labelsFor({ TROUPE_LANGUAGE: unknown })).toBe(languages.en);
   });
 
-  it.each(Object.entries(languages))("BLX-39 %s has a name for every role and state, and no other key", (_, labels) => {
-    const roles = builtinRoles.map(({ id }) => `role.${id}`);
-    const states = ["at_work", "queued", "running", "idle", "completed", "blocked", "failed", "cancelled"];
-    const wanted = [...roles, ...states.map((state) => `status.${state}`), "worker", "workers"];
-    expect(Object.keys(labels).toSorted()).toEqual(wanted.toSorted());
-    for (const label of Object.values(labels)) expect(label.trim()).not.toBe("");
-  });
+  it.each(Object.entries(languages))(
+    "BLX-39 the language %s has a name for every role and state, and no other key",
+    (_, labels) => {
+      const roles = builtinRoles.map(({ id }) => `role.${id}`);
+      const states = ["at_work", "queued", "running", "idle", "completed", "blocked", "failed", "cancelled"];
+      const wanted = [...roles, ...states.map((state) => `status.${state}`), "worker", "workers"];
+      expect(Object.keys(labels).toSorted()).toEqual(wanted.toSorted());
+      for (const label of Object.values(labels)) expect(label.trim()).not.toBe("");
+    },
+  );
 
-  it("BLX-29 merge the steps of a worker by their ids, and make room for running workers", () => {
+  it("BLX-29 steps of a worker are merged by their ids, and make room for running workers", () => {
     const agents = tree(prompt, worker("a", "scout", "Scout"));
     for (const note of ["1 call", "2 calls"]) {
       agents.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);

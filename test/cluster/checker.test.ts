@@ -157,15 +157,15 @@ const defects: readonly (readonly [defect: string, invariant: string, record: Cl
 ];
 
 describe("the checker of clusters", () => {
-  it("accepts a session that was taken over", () => {
+  it("the cluster checker accepts a session that was taken over", () => {
     expect(check(good())).toEqual([]);
   });
 
-  it("accepts an agent's effect that happens again after its task was interrupted", () => {
+  it("the cluster checker accepts an agent's effect that is repeated after its task was interrupted", () => {
     expect(check(good(agentStory(end("k1", interrupted))))).toEqual([]);
   });
 
-  it.each(defects)("finds that %s (%s)", (_, invariant, record) => {
+  it.each(defects)("the cluster checker finds that %s (%s)", (_, invariant, record) => {
     const found = check(record);
     expect(found).not.toEqual([]);
     expect(found.map((text) => text.split(" ")[0])).toContain(invariant);

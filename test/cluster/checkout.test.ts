@@ -7,7 +7,7 @@ import { checkOut } from "../../src/runtime/cluster/checkout.ts";
 import type { WorkRow } from "../../src/runtime/cluster/work.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-it("checks out one repository for several new sessions at the same time", async () => {
+it("a worker checks out one repository for several new sessions at the same time", async () => {
   await using folder = await tempFolder({ "shop/a.txt": "one\n" });
   const repository = folder.at("shop");
   const git = (...args: readonly string[]) =>

@@ -83,37 +83,45 @@ describe.runIf(programs !== undefined)("agents elsewhere", { timeout: 180_000 },
     expect(check(await stage.record())).toEqual([]);
   };
 
-  it.runIf(SLOW)("return their answer to the call that waits, and run in a session of their own", async () => {
-    const word = newWord();
-    stage.play(word, says("the helper's answer"));
-    await stage.worker("a");
-    const { workId, sessionId } = await submit([task(`Do ${word}.`), says("all done")]);
-    await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
-    const [result] = await eventsOf(sessionId, "tool.execution_complete");
-    expect(JSON.stringify(result)).toContain("the helper's answer");
-    expect(await stage.count(`troupe.work where session_id = '${sessionId}.helper' and parent = '${workId}'`)).toBe(1);
-    await expectOnce(sessionId);
-  });
+  it.runIf(SLOW)(
+    "an agent on another worker returns its answer to the call, and runs in a session of its own",
+    async () => {
+      const word = newWord();
+      stage.play(word, says("the helper's answer"));
+      await stage.worker("a");
+      const { workId, sessionId } = await submit([task(`Do ${word}.`), says("all done")]);
+      await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
+      const [result] = await eventsOf(sessionId, "tool.execution_complete");
+      expect(JSON.stringify(result)).toContain("the helper's answer");
+      expect(await stage.count(`troupe.work where session_id = '${sessionId}.helper' and parent = '${workId}'`)).toBe(
+        1,
+      );
+      await expectOnce(sessionId);
+    },
+  );
 
-  it.runIf(SLOW)("begin with the files of their session, and return what they changed on a branch", async () => {
-    const word = newWord();
-    const commit = "git -c user.name=t -c user.email=t@t commit -qm";
-    stage.play(word, bash(`cat new.txt && echo more >> new.txt && git add -A && ${commit} helped`), says("changed"));
-    await stage.worker("files");
-    const { workId, sessionId } = await submit([
-      bash("echo one > new.txt"),
-      task(`Do ${word}.`),
-      bash(`b=$(git for-each-ref --format='%(refname)' refs/heads/troupe); git show "$b:new.txt"; cat new.txt`),
-      says("all done"),
-    ]);
-    await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
-    const results = (await eventsOf(sessionId, "tool.execution_complete")).map((event) => JSON.stringify(event));
-    expect(results[1]).toContain("on the branch troupe/");
-    expect(results[2]).toContain(JSON.stringify("one\nmore\none").slice(1, -1));
-    await expectOnce(sessionId);
-  });
+  it.runIf(SLOW)(
+    "an agent on another worker starts with its session's files, and returns its changes on a branch",
+    async () => {
+      const word = newWord();
+      const commit = "git -c user.name=t -c user.email=t@t commit -qm";
+      stage.play(word, bash(`cat new.txt && echo more >> new.txt && git add -A && ${commit} helped`), says("changed"));
+      await stage.worker("files");
+      const { workId, sessionId } = await submit([
+        bash("echo one > new.txt"),
+        task(`Do ${word}.`),
+        bash(`b=$(git for-each-ref --format='%(refname)' refs/heads/troupe); git show "$b:new.txt"; cat new.txt`),
+        says("all done"),
+      ]);
+      await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
+      const results = (await eventsOf(sessionId, "tool.execution_complete")).map((event) => JSON.stringify(event));
+      expect(results[1]).toContain("on the branch troupe/");
+      expect(results[2]).toContain(JSON.stringify("one\nmore\none").slice(1, -1));
+      await expectOnce(sessionId);
+    },
+  );
 
-  it("hold no slot for the session that waits for them", async () => {
+  it("an agent on another worker holds no slot for the session that waits for it", async () => {
     const word = newWord();
     stage.play(word, says("the helper's answer"));
     await stage.worker("one", { concurrency: 1, flags: ["--allow-all-tools", "--park-after", "0.2"] });
@@ -122,27 +130,30 @@ describe.runIf(programs !== undefined)("agents elsewhere", { timeout: 180_000 },
     await expectOnce(sessionId);
   });
 
-  it.runIf(SLOW)("go on when the worker of their session is killed, and return once", async () => {
-    const word = newWord();
-    const held = heldCommand();
-    stage.play(word, held.step, says("the helper's answer"));
-    const first = await stage.worker("first", { concurrency: 1 });
-    const { workId, sessionId } = await submit([bash("sleep 2"), task(`Do ${word}.`), says("all done")]);
-    await hasOnly(first.id, sessionId);
-    await stage.worker("second");
-    await isRunning(held.path);
-    first.child.kill("SIGKILL");
-    await expect.poll(() => stage.takeOvers([sessionId]), HANG).toBe(1);
-    held.release();
-    await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
-    expect(runsOf(held.path)).toBe(1);
-    // The call of the lost worker waits on: no model is told that it was interrupted.
-    const [, result] = await eventsOf(sessionId, "tool.execution_complete");
-    expect(JSON.stringify(result)).toContain("the helper's answer");
-    await expectOnce(sessionId);
-  });
+  it.runIf(SLOW)(
+    "an agent on another worker continues when its session's worker is killed, and returns once",
+    async () => {
+      const word = newWord();
+      const held = heldCommand();
+      stage.play(word, held.step, says("the helper's answer"));
+      const first = await stage.worker("first", { concurrency: 1 });
+      const { workId, sessionId } = await submit([bash("sleep 2"), task(`Do ${word}.`), says("all done")]);
+      await hasOnly(first.id, sessionId);
+      await stage.worker("second");
+      await isRunning(held.path);
+      first.child.kill("SIGKILL");
+      await expect.poll(() => stage.takeOvers([sessionId]), HANG).toBe(1);
+      held.release();
+      await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
+      expect(runsOf(held.path)).toBe(1);
+      // The call of the lost worker waits on: no model is told that it was interrupted.
+      const [, result] = await eventsOf(sessionId, "tool.execution_complete");
+      expect(JSON.stringify(result)).toContain("the helper's answer");
+      await expectOnce(sessionId);
+    },
+  );
 
-  it.runIf(SLOW)("are continued by another worker when their own is killed", async () => {
+  it.runIf(SLOW)("an agent on another worker is continued by a third one when its own is killed", async () => {
     const word = newWord();
     const held = heldCommand();
     stage.play(word, held.step, says("the helper's answer"));
@@ -159,7 +170,7 @@ describe.runIf(programs !== undefined)("agents elsewhere", { timeout: 180_000 },
     await expectOnce(sessionId);
   });
 
-  it.runIf(SLOW)("may do nothing that their session may not", async () => {
+  it.runIf(SLOW)("an agent on another worker has no more rights than its session", async () => {
     const word = newWord();
     const path = join(stage.repositories, "never");
     stage.play(word, bash(`touch '${path}'`), says("tried"));
@@ -174,7 +185,7 @@ describe.runIf(programs !== undefined)("agents elsewhere", { timeout: 180_000 },
     await expectOnce(sessionId);
   });
 
-  it.runIf(SLOW)("end with the work that started them", async () => {
+  it.runIf(SLOW)("an agent on another worker ends with the work that started it", async () => {
     const word = newWord();
     const held = heldCommand();
     stage.play(word, held.step, says("the helper's answer"));

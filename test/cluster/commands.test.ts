@@ -26,7 +26,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
 
   const rows = (table: string, text: string) => (JSON.parse(text) as Record<string, readonly object[]>)[table];
 
-  it("list, search and count its sessions, and leave those of this machine alone", async () => {
+  it("commands on a database list, search and count its sessions, and ignore those of this machine", async () => {
     stage.play("giraffe", says("giraffes are tall"));
     const submitted = await stage.run(["submit", "-p", "Say giraffe.", "--wait", "--json"]);
     const { sessionId, outcome } = JSON.parse(submitted.stdout) as { sessionId: string; outcome: object };
@@ -48,7 +48,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     expect((await stage.run(["sessions", "list", "--json"])).stdout).toBe("[]\n");
   });
 
-  it("continue a session with a message, and join it in a terminal", async () => {
+  it("commands on a database continue a session with a message, and join it in a terminal", async () => {
     stage.play("zebra", says("zebras have stripes"));
     stage.play("okapi", says("okapis do, too"));
     stage.play("lion", says("lions do not"));
@@ -76,7 +76,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     await (await client).stop();
   });
 
-  it("drain workers and take that back", async () => {
+  it("commands on a database drain workers and undo that", async () => {
     const state = async () => rows("workers", (await stage.run(["cluster", "workers", "--json"])).stdout);
     const worker = stage.workerIds.get("one") ?? "";
     expect(await stage.run(["cluster", "drain", worker])).toMatchObject({ code: 0 });
@@ -98,7 +98,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     expect(await state()).toMatchObject([{ worker, state: "alive" }]);
   });
 
-  it("of the dashboard show the same, run work again and drain", async () => {
+  it("the dashboard of a cluster shows the same as the commands, retries work and drains workers", async () => {
     const cluster = webCluster({
       url: stage.url,
       home: stage.folder.at("dashboard"),
@@ -127,7 +127,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     await cluster.close();
   });
 
-  it("say what is wrong with a database, in one sentence", async () => {
+  it("commands on a database report its problem in one sentence", async () => {
     await stage.database.query("create database empty");
     await stage.database.query("create role stranger login");
     const { url } = stage;

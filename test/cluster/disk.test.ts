@@ -49,22 +49,25 @@ describe.runIf(!missing && SLOW)("a full disk of the server", { timeout: 600_000
     }
   }
 
-  it.each([10, 75])("stops writes for %i s; then everything goes on", async (seconds) => {
-    await open();
-    const workers = [await stage.worker("w1"), await stage.worker("w2")];
-    const ids = [...(await stage.submit(3, { tokens: 4 })), ...(await stage.submit(1, { kind: "team", tokens: 3 }))];
-    await expect.poll(running, HANG).toBeGreaterThan(1);
-    fill();
-    const said = () => workers.map((worker) => worker.said()).join("");
-    await expect.poll(said, HANG).toContain("No space left on device");
-    await pause(seconds * 1_000);
-    rmSync(ballast());
-    await stage.finish(ids);
-    expect(said()).toContain("can be written again");
-    expect(await stage.violations()).toEqual([]);
-  });
+  it.each([10, 75])(
+    "a full disk of the database server stops writes for %i s, and then everything continues",
+    async (seconds) => {
+      await open();
+      const workers = [await stage.worker("w1"), await stage.worker("w2")];
+      const ids = [...(await stage.submit(3, { tokens: 4 })), ...(await stage.submit(1, { kind: "team", tokens: 3 }))];
+      await expect.poll(running, HANG).toBeGreaterThan(1);
+      fill();
+      const said = () => workers.map((worker) => worker.said()).join("");
+      await expect.poll(said, HANG).toContain("No space left on device");
+      await pause(seconds * 1_000);
+      rmSync(ballast());
+      await stage.finish(ids);
+      expect(said()).toContain("can be written again");
+      expect(await stage.violations()).toEqual([]);
+    },
+  );
 
-  it("that ends the server, because it cannot extend its log, loses nothing either", async () => {
+  it("a full disk that ends the database server loses nothing", async () => {
     await open();
     await stage.worker("w1");
     await stage.worker("w2");

@@ -8,7 +8,7 @@ import { WorkspaceKeeper } from "../../src/runtime/cluster/workspace-keeper.ts";
 import { runElsewhere, type TurnElsewhere } from "../../src/session/agents/elsewhere.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-it("pushes no working folder for an agent when another worker may have the session", async () => {
+it("the working folder is not pushed for an agent when another worker may have the session", async () => {
   await using folder = await tempFolder({ "shop/a.txt": "one\n" });
   const git = (...args: readonly string[]) =>
     execFileSync("git", ["-C", folder.at("shop"), "-c", "user.name=a", "-c", "user.email=a@b.c", ...args]).toString();
@@ -39,7 +39,7 @@ it("pushes no working folder for an agent when another worker may have the sessi
   expect(git("for-each-ref", "--format=%(refname)", "refs/troupe").trim()).toBe(ref);
 });
 
-it("counts what an agent elsewhere has used, also if it does not end in time when it is stopped", async () => {
+it("the usage of an agent on another worker is counted, even if it does not end in time when stopped", async () => {
   const usage = { calls: 1, inputTokens: 5, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0 };
   const used = { usage: { ...usage, reasoningTokens: 0, costUsd: 0.5 }, seq: 9 };
   const emitted: unknown[] = [];

@@ -35,7 +35,7 @@ async function run(react: (output: string, child: ChildProcess) => void) {
 }
 
 describe.runIf(hasPrograms)("the example of a cluster", () => {
-  it("removes the server and its folder on Ctrl+C", async () => {
+  it("the example of a cluster removes the server and its folder on Ctrl+C", async () => {
     let isSent = false;
     const { code, output, left } = await run((text, { pid = 0 }) => {
       if (isSent || !text.includes("Postgres runs at")) return;
@@ -48,16 +48,19 @@ describe.runIf(hasPrograms)("the example of a cluster", () => {
     await expect(once(client, "connect")).rejects.toThrow("ECONNREFUSED");
   });
 
-  it.runIf(process.env.TROUPE_SLOW)("answers the work of two tenants and shows the state of the cluster", async () => {
-    const { code, output, left } = await run(() => undefined);
-    expect({ code, left }, output).toEqual({ code: 0, left: [] });
-    for (const line of ["`total`: defined at `total.js:1`", "`discount`: defined at `shop.js:2`"]) {
-      expect(output).toContain(line);
-    }
-    expect(output).toMatch(/done +default +acme +1 /);
-    expect(output).toMatch(/done +default +globex +1 /);
-    expect(output.match(/ alive /g)).toHaveLength(2);
-  });
+  it.runIf(process.env.TROUPE_SLOW)(
+    "the example of a cluster answers the work of two tenants and shows the state of the cluster",
+    async () => {
+      const { code, output, left } = await run(() => undefined);
+      expect({ code, left }, output).toEqual({ code: 0, left: [] });
+      for (const line of ["`total`: defined at `total.js:1`", "`discount`: defined at `shop.js:2`"]) {
+        expect(output).toContain(line);
+      }
+      expect(output).toMatch(/done +default +acme +1 /);
+      expect(output).toMatch(/done +default +globex +1 /);
+      expect(output.match(/ alive /g)).toHaveLength(2);
+    },
+  );
 });
 
 describe("the systemd unit of a worker", () => {
@@ -65,13 +68,13 @@ describe("the systemd unit of a worker", () => {
   const names = [...unit.matchAll(/^([A-Z]\w+)=/gm)].map(([, name = ""]) => name);
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1] ?? "";
 
-  it("gives the worker more time to finish its sessions than it takes, and ends no commands before", () => {
+  it("the systemd unit gives a worker enough time to finish its sessions, and ends no commands before", () => {
     const [, drainMs = ""] = /DRAIN_MS = ([\d_]+);/.exec(read("src/cli/cluster/worker.ts")) ?? [];
     expect(Number(value("TimeoutStopSec")) * 1_000).toBeGreaterThan(Number(drainMs.replaceAll("_", "")) + 30_000);
     expect([value("KillSignal"), value("KillMode")]).toEqual(["SIGTERM", "mixed"]);
   });
 
-  it("sets no option that breaks the sandbox of commands", () => {
+  it("the systemd unit sets no option that breaks the sandbox of commands", () => {
     const [, comment = ""] = /must stay off: ([\s\S]*?)\. MemoryDeny/.exec(unit.replaceAll("\n# ", " ")) ?? [];
     const broken = comment.split(", ").map((option) => option.split("=")[0] ?? "");
     expect(broken).toHaveLength(8);

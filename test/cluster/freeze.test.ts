@@ -21,7 +21,7 @@ describe.runIf(programs !== undefined && SLOW)("a frozen worker", { timeout: 600
     return freezeWorker(stage, { seam, atLeastMs });
   }
 
-  it.each(FREEZES_MS)("starts no tool when it wakes up after %i ms", async (ms) => {
+  it.each(FREEZES_MS)("a frozen worker starts no tool when it wakes up after %i ms", async (ms) => {
     const frozen = await freeze({}, ms);
     await expect.poll(() => frozen.said().match(REFUSED)?.length, HANG).toBe(1);
     await stage.rest();
@@ -29,14 +29,14 @@ describe.runIf(programs !== undefined && SLOW)("a frozen worker", { timeout: 600
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("starts no tool either when its lease is valid again", async () => {
+  it("a frozen worker starts no tool when its lease is valid again either", async () => {
     const frozen = await freeze({ delayMs: 2 * LEASE_MS }, 0);
     await expect.poll(() => frozen.said().match(REFUSED)?.length, HANG).toBe(1);
     await stage.rest();
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("is caught by the checker when it does not look at its claim", async () => {
+  it("a frozen worker that does not check its claim is caught by the checker", async () => {
     const rewrite = [["select exists (select 1 from dbos.", "select true or exists (select 1 from dbos."]];
     await freeze({ rewrite }, 0);
     await expect.poll(() => stage.effects().filter(({ token }) => token.startsWith("t1-")).length, HANG).toBe(2);

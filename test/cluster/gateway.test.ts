@@ -60,7 +60,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", () => {
       ])
     ).count;
 
-  it("gets its answer while its session is moved twice by killing workers", async () => {
+  it("a program of the published SDK gets its answer while its session moves twice after killed workers", async () => {
     const [word, started, effects] = [newWord(), at("started"), at("moved.txt")];
     stage.play(
       word,
@@ -115,7 +115,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", () => {
     expect(await violations(stage.database)).toEqual([]);
   });
 
-  it("can be lost: another client finds the open requests, answers them, and reads the rest", async () => {
+  it("a program of the published SDK can be lost: another client answers its requests and reads the rest", async () => {
     await startWorker(["--ask", "--park-after", "0.2"]);
     const [word, effects] = [newWord(), at("lost.txt")];
     stage.play(
@@ -147,7 +147,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", () => {
     expect((await client.listSessions()).map(({ sessionId }) => sessionId)).not.toContain(session.sessionId);
   });
 
-  it("is told of a permission request that has waited since before it joined", async () => {
+  it("a program of the published SDK gets a permission request that was sent before it joined", async () => {
     await startWorker(["--ask", "--park-after", "0.2"]);
     const [word, effects] = [newWord(), at("joined.txt")];
     stage.play(word, bash(`echo acted >> ${effects}`), says("done"));
@@ -162,7 +162,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", () => {
     expect(readFileSync(effects, "utf8")).toBe("acted\n");
   });
 
-  it("aborts work, sees failures, and brings no keys or programs to the workers", async () => {
+  it("a program of the published SDK aborts work, sees failures, and sends no keys or programs to workers", async () => {
     await startWorker(["--allow-all-tools"]);
     const [word, started] = [newWord(), at("aborting")];
     stage.play(word, bash(`touch ${started}; sleep 60`), says("never"));
@@ -189,7 +189,7 @@ describe.runIf(programs !== undefined)("a program of the published SDK", () => {
     expect(count).toBe(0);
   });
 
-  it("may use our own SDK", async () => {
+  it("a program can use our own SDK with a cluster", async () => {
     await startWorker();
     const word = newWord();
     stage.play(word, says("hello"));

@@ -26,7 +26,7 @@ describe.runIf(programs !== undefined && SLOW)("killed workers", { timeout: 1_20
   let stage: ClusterStage;
   afterEach(() => stage?.close());
 
-  it(`lose nothing in ${SEEDS} seeded runs, and others take over in time`, async () => {
+  it(`killed workers lose nothing in ${SEEDS} seeded runs, and others take over in time`, async () => {
     stage = await ClusterStage.open(programs ?? "", { lease: LEASE });
     const all: (readonly TakeOver[])[] = [];
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -72,7 +72,7 @@ describe.runIf(programs !== undefined && SLOW)("killed workers", { timeout: 1_20
     });
   }
 
-  it.each([false, true])("lose nothing at any append (answered: %s)", async (after) => {
+  it.each([false, true])("workers killed at any append lose nothing (answered: %s)", async (after) => {
     stage = await ClusterStage.open(programs ?? "");
     for (const killAtAppend of KILLED_APPENDS) {
       const pool = `p${killAtAppend}`;

@@ -25,35 +25,38 @@ describe.runIf(programs !== undefined)("limits of all workers", () => {
   });
 
   // The short version is in test/engine/shared-limits.test.ts.
-  it.runIf(SLOW)("hold the rate and the concurrency at the provider, and a rate limit stops all of them", async () => {
-    const [requests, windowMs] = [4, 3_000];
-    await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", "4", "--concurrency", "2"]);
-    await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);
-    await Promise.all(["w1", "w2"].map((name) => stage.worker(name)));
-    let [refusals, refusedAt] = [0, Number.POSITIVE_INFINITY];
-    provider.answer = (index) => {
-      if (index === 1) refusedAt = performance.now();
-      const isRefused = index === 1 || (performance.now() > refusedAt && performance.now() < refusedAt + 700);
-      if (isRefused) refusals++;
-      return isRefused ? { status: 429, delayMs: 0 } : { delayMs: 200 };
-    };
-    const ids = await stage.submitPrompts(9, COUNTED);
-    await expect
-      .poll(async () => (await stage.workOutcomes(ids)).map((outcome) => outcome?.answer), HANG)
-      .toEqual(ids.map(() => "all done"));
-    const { arrivals, most } = provider;
-    expect({ sent: arrivals.length, most: most <= 2 }).toEqual({ sent: 9 + refusals, most: true });
-    expect(provider.busiest(windowMs)).toBeLessThanOrEqual(requests);
-    // Beside the first refused request, at most the one that was under way.
-    expect(refusals).toBeLessThanOrEqual(2);
-    const { rows } = await stage.database.query<{ workers: number }>(
-      "select count(distinct worker)::int as workers from troupe.rate_block where name = 'counted/m'",
-    );
-    expect(rows).toEqual([{ workers: 2 }]);
-    await stage.run(["cluster", "limit", "remove", "counted/m"]);
-  });
+  it.runIf(SLOW)(
+    "cluster limits apply to rate and concurrency at the provider, and a rate limit stops all workers",
+    async () => {
+      const [requests, windowMs] = [4, 3_000];
+      await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", "4", "--concurrency", "2"]);
+      await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);
+      await Promise.all(["w1", "w2"].map((name) => stage.worker(name)));
+      let [refusals, refusedAt] = [0, Number.POSITIVE_INFINITY];
+      provider.answer = (index) => {
+        if (index === 1) refusedAt = performance.now();
+        const isRefused = index === 1 || (performance.now() > refusedAt && performance.now() < refusedAt + 700);
+        if (isRefused) refusals++;
+        return isRefused ? { status: 429, delayMs: 0 } : { delayMs: 200 };
+      };
+      const ids = await stage.submitPrompts(9, COUNTED);
+      await expect
+        .poll(async () => (await stage.workOutcomes(ids)).map((outcome) => outcome?.answer), HANG)
+        .toEqual(ids.map(() => "all done"));
+      const { arrivals, most } = provider;
+      expect({ sent: arrivals.length, most: most <= 2 }).toEqual({ sent: 9 + refusals, most: true });
+      expect(provider.busiest(windowMs)).toBeLessThanOrEqual(requests);
+      // Beside the first refused request, at most the one that was under way.
+      expect(refusals).toBeLessThanOrEqual(2);
+      const { rows } = await stage.database.query<{ workers: number }>(
+        "select count(distinct worker)::int as workers from troupe.rate_block where name = 'counted/m'",
+      );
+      expect(rows).toEqual([{ workers: 2 }]);
+      await stage.run(["cluster", "limit", "remove", "counted/m"]);
+    },
+  );
 
-  it("end the work of a tenant without budget with an error that names the limit", async () => {
+  it("cluster limits end the work of a tenant without budget with an error that names the limit", async () => {
     // A second run of this test must not find the budgets of the first.
     const [acme, other] = ["acme", "other"].map((name) => `${name}-${crypto.randomUUID().slice(0, 8)}`);
     await stage.run(["cluster", "budget", "set", `${acme}`, "--max-cost", "0.0015", "--per", "month"]);

@@ -23,7 +23,7 @@ describe.runIf(programs !== undefined && SLOW)("outages", { timeout: 1_200_000 }
     ["6 s", 6_000, 15],
     ["60 s", 60_000, 15],
     ["6 s and a short lease", 6_000, 1],
-  ])("of the server (%s) lose nothing", async (_, ms, lease) => {
+  ])("an outage of the database server (%s) loses nothing", async (_, ms, lease) => {
     stage = await ClusterStage.open(programs ?? "");
     await stage.worker("w1", { lease });
     await stage.worker("w2", { lease });
@@ -38,7 +38,7 @@ describe.runIf(programs !== undefined && SLOW)("outages", { timeout: 1_200_000 }
     if (ms < lease * 1_000) expect(await interrupted()).toBe(0);
   });
 
-  it("cut after a commit neither lose nor double a line", async () => {
+  it("connections cut after a commit neither lose nor double a line", async () => {
     stage = await ClusterStage.open(programs ?? "");
     const proxy = await cuttingProxy(stage.server.url, { text: "insert into troupe.event", every: 3 });
     onTestFinished(() => proxy.close());
@@ -50,7 +50,7 @@ describe.runIf(programs !== undefined && SLOW)("outages", { timeout: 1_200_000 }
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("by a session that kills its workers end with a reason, and others go on", async () => {
+  it("a session that kills its workers ends with a reason, and others continue", async () => {
     stage = await ClusterStage.open(programs ?? "");
     const start = async (round: number) => {
       const worker = await stage.worker(`w${round}`, { concurrency: 2 });

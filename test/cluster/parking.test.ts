@@ -59,7 +59,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
   };
   const effect = (path: string) => calls(["bash", { command: `echo acted >> ${path}`, description: "act" }]);
 
-  it("is parked, moves with the first answer to a worker with another state folder, and has its effect once", async () => {
+  it("parked work moves with its first answer to another worker, and has its effect once", async () => {
     const path = join(stage.repositories, "effects.txt");
     const asking = ["--ask", "--park-after", "0.2"];
     const first = await startWorker(asking);
@@ -91,7 +91,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect(await violations(stage.database)).toEqual([]);
   });
 
-  it("keeps later messages of the session behind it, and can be cancelled", async () => {
+  it("parked work keeps later messages of the session behind it, and can be cancelled", async () => {
     await startWorker(["--ask", "--park-after", "0.2"]);
     const path = join(stage.repositories, "never.txt");
     const first = await submit([effect(path), says("first")], "--ask");
@@ -105,7 +105,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect((await stage.run(["cluster", "cancel", first.workId])).code).toBe(1);
   });
 
-  it("answers a question with the text of the person", async () => {
+  it("parked work gets the user's text as the answer to a question", async () => {
     await startWorker(["--park-after", "0.2"]);
     const { workId, sessionId } = await submit(
       [calls(["ask_user", { question: "Which colour?" }]), says("noted")],
@@ -121,7 +121,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect(rows.map(({ line }) => line).join()).toContain("dark green");
   });
 
-  it("is denied where the worker or the submitter allows no questions", async () => {
+  it("work that asks is denied where the worker or the submitter allows no questions", async () => {
     await startWorker(["--park-after", "0.2"]);
     const path = join(stage.repositories, "denied.txt");
     const one = await submit([effect(path), says("denied")], "--ask");
@@ -129,7 +129,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("is resumed by a worker when the sender of the answer was lost", async () => {
+  it("parked work is resumed by a worker when the sender of the answer was lost", async () => {
     await startWorker(["--ask", "--park-after", "0.2"]);
     const path = join(stage.repositories, "late.txt");
     const { workId, sessionId } = await submit([effect(path), says("late")], "--ask");
@@ -143,7 +143,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect(readFileSync(path, "utf8")).toBe("acted\n");
   });
 
-  it.runIf(SLOW)("goes on if it is answered while its files are pushed before it is parked", async () => {
+  it.runIf(SLOW)("work continues if it is answered while its files are pushed before it is parked", async () => {
     const repository = join(stage.repositories, "slow");
     const [pushing, go, path] = ["pushing", "go", "slow.txt"].map((name) => join(stage.repositories, name));
     mkdirSync(repository);
@@ -171,7 +171,7 @@ describe.runIf(programs !== undefined)("work that waits for a person", () => {
     expect(await violations(stage.database)).toEqual([]);
   });
 
-  it("stops waiting with --timeout, and the work goes on", async () => {
+  it("--timeout ends the wait for parked work, and the work continues", async () => {
     const submitted = await stage.run(["submit", "-p", "x", "--model", "understudy", "--wait", "--timeout", "300"]);
     expect(submitted).toMatchObject({ code: 1, stderr: expect.stringContaining("not done yet") });
   });

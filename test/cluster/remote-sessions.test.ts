@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Cluster } from "../../src/runtime/cluster/cluster.ts";
 import { RemoteSessions } from "../../src/runtime/cluster/remote-sessions.ts";
 
-it("finds a request whose row is added while it is looked for", async () => {
+it("a request is found when its row is added during the search", async () => {
   for (const addedAt of [1, 2, 3, 4]) {
     let queries = 0;
     const row = { sessionId: "s1", id: "r1", workId: "w1", kind: "permission", data: {} };

@@ -42,7 +42,7 @@ describe.runIf(programs !== undefined && SLOW)("shares", { timeout: 900_000 }, (
     return { p50: at(0.5), p99: at(0.99) };
   }
 
-  it("of places: quiet tenants wait at most twice as long beside a noisy one as without it", async () => {
+  it("quiet tenants wait at most twice as long for slots beside a noisy one as without it", async () => {
     provider.answer = () => ({ delayMs: REPLY_MS });
     await Promise.all(WORKERS.map((name) => stage.worker(name, { concurrency: 4, lease: 10 })));
     const finish = async (ids: readonly string[]) => {
@@ -70,7 +70,7 @@ describe.runIf(programs !== undefined && SLOW)("shares", { timeout: 900_000 }, (
     }
   });
 
-  it("of a provider's rate: its own counter never exceeds the limit", async () => {
+  it("the counter of a provider's rate never exceeds the limit", async () => {
     const [limit, windowMs] = [20, 3_000];
     await stage.run(["cluster", "limit", "set", "counted/m", "--requests-per-minute", String(limit)]);
     await stage.database.query("update troupe.rate_limit set window_ms = $1 where name = 'counted/m'", [windowMs]);

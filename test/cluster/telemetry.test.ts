@@ -83,7 +83,7 @@ describe.runIf(programs !== undefined)("telemetry of a cluster", () => {
       (one.scopeSpans ?? []).flatMap((scope) => scope.spans.map((span) => ({ ...span, worker: instanceOf(one) }))),
     );
 
-  it("exports gauges from each worker, and puts the spans of submitted work below the submitter's", async () => {
+  it("telemetry of a cluster exports gauges of each worker, and submitted work below the submitter's span", async () => {
     const { database } = stage;
     await stage.submit(2, { pool: "nobody", tenant: "acme" });
     const [parked, aside] = await stage.submit(2, { pool: "nobody", tenant: "globex" });
@@ -132,31 +132,34 @@ describe.runIf(programs !== undefined)("telemetry of a cluster", () => {
     expect(waits[0]?.[2]).toBeGreaterThan(0);
   });
 
-  it.runIf(SLOW)("keeps the trace when a worker is killed and another one goes on", async () => {
-    await stage.clear();
-    exported.length = 0;
-    const mark = stage.folder.at("okapi");
-    stage.play("okapi", calls(["bash", { command: `touch ${mark}; sleep 20`, description: "wait" }]), says("moved"));
-    const killed = await stage.worker("killed", { environment });
-    const submitted = stage.run(["submit", "-p", "Say okapi.", "--wait"], traced);
-    await expect.poll(() => existsSync(mark), HANG).toBe(true);
-    await expect.poll(() => spans().map(({ worker }) => worker), HANG).toContain(killed.id);
-    killed.child.kill("SIGKILL");
-    const next = await stage.worker("next", { environment });
-    expect(await submitted).toMatchObject({ code: 0, stdout: "moved\n" });
-    await expect
-      .poll(() => spans().find(({ name }) => name.startsWith("invoke_agent")), HANG)
-      .toMatchObject({
-        ...{ traceId: TRACE, parentSpanId: SPAN, worker: next.id },
-      });
-    const chats = spans().filter(({ name }) => name.startsWith("chat"));
-    expect(new Set(chats.map(({ worker }) => worker))).toEqual(new Set([killed.id, next.id]));
-    expect(new Set(chats.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
-    const takeOvers = ["troupe.cluster.takeovers", { "troupe.cluster.tenant": "default" }, 1];
-    await expect.poll(() => gauges(next.id), HANG).toContainEqual(takeOvers);
-  });
+  it.runIf(SLOW)(
+    "telemetry of a cluster keeps the trace when a worker is killed and another one continues",
+    async () => {
+      await stage.clear();
+      exported.length = 0;
+      const mark = stage.folder.at("okapi");
+      stage.play("okapi", calls(["bash", { command: `touch ${mark}; sleep 20`, description: "wait" }]), says("moved"));
+      const killed = await stage.worker("killed", { environment });
+      const submitted = stage.run(["submit", "-p", "Say okapi.", "--wait"], traced);
+      await expect.poll(() => existsSync(mark), HANG).toBe(true);
+      await expect.poll(() => spans().map(({ worker }) => worker), HANG).toContain(killed.id);
+      killed.child.kill("SIGKILL");
+      const next = await stage.worker("next", { environment });
+      expect(await submitted).toMatchObject({ code: 0, stdout: "moved\n" });
+      await expect
+        .poll(() => spans().find(({ name }) => name.startsWith("invoke_agent")), HANG)
+        .toMatchObject({
+          ...{ traceId: TRACE, parentSpanId: SPAN, worker: next.id },
+        });
+      const chats = spans().filter(({ name }) => name.startsWith("chat"));
+      expect(new Set(chats.map(({ worker }) => worker))).toEqual(new Set([killed.id, next.id]));
+      expect(new Set(chats.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
+      const takeOvers = ["troupe.cluster.takeovers", { "troupe.cluster.tenant": "default" }, 1];
+      await expect.poll(() => gauges(next.id), HANG).toContainEqual(takeOvers);
+    },
+  );
 
-  it("counts a session as running while it runs, and takes the trace of a message of the SDK along", async () => {
+  it("telemetry of a cluster counts a running session, and keeps the trace of a message of the SDK", async () => {
     const mark = stage.folder.at("zebra");
     stage.play("zebra", calls(["bash", { command: `touch ${mark}; sleep 20`, description: "wait" }]));
     const connection = inProcessGateway({ url: stage.url, home: stage.folder.at("gateway") });

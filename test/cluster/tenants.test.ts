@@ -41,7 +41,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
       TROUPE_DATABASE_URL: urlOf(role),
     });
 
-  it("with a role of their own submit, and see and change nothing of others", async () => {
+  it("a tenant with its own role can submit, and see and change nothing of others", async () => {
     for (const tenant of ["a", "b"]) {
       await stage.database.query(`create role role_${tenant} login password 'pw-role_${tenant}-planted'`);
       const args = ["cluster", "tenant", "set", tenant, "--role", `role_${tenant}`, "--pool", "default,strangers"];
@@ -118,7 +118,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     });
   });
 
-  it("leave no key and no password in any row, also when a model repeats them", async () => {
+  it("no key and no password of a tenant is in any row, even when a model repeats it", async () => {
     const secrets = [PLANTED_KEY, "pw-worker-planted-0123"];
     await stage.database.query("create role worker login superuser password 'pw-worker-planted-0123'");
     const url = stage.url.replace("troupe@", "worker:pw-worker-planted-0123@");
@@ -138,7 +138,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     expect(found).toEqual([]);
   });
 
-  it.runIf(hasSandbox)("who are strangers run in a sandbox that does not reach the database", async () => {
+  it.runIf(hasSandbox)("an untrusted tenant runs in a sandbox that does not reach the database", async () => {
     const { port } = new URL(stage.url);
     const connect = `require("net").connect(${port},"127.0.0.1").on("connect",()=>{console.log("reached");process.exit()})`;
     const program = `console.log(JSON.stringify(process.env).includes("${port}"));${connect}.on("error",()=>console.log("closed"))`;
@@ -177,7 +177,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     expect(await stage.workOutcomes([waiting])).toEqual([null]);
   });
 
-  it("who are strangers are not served without a tenant, a sandbox, or with wide rules", async () => {
+  it("untrusted tenants are refused without a tenant, a sandbox, or with wide rules", async () => {
     const refusals = await Promise.all(
       [["--untrusted"], ["--untrusted", "--tenant", "a", "--allow-all"]].map((flags) =>
         stage.run(["worker", ...flags]),
@@ -189,7 +189,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     ]);
   });
 
-  it.runIf(hasSandbox)("who are strangers are not served where bubblewrap is missing", async () => {
+  it.runIf(hasSandbox)("untrusted tenants are refused where bubblewrap is missing", async () => {
     const home = join(stage.folder.path, "missing");
     mkdirSync(home);
     const worker = ["worker", "--untrusted", "--tenant", "a"];
@@ -210,7 +210,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     });
   });
 
-  it("have a session that ends its workers set aside with a reason, and run again on request", async () => {
+  it("a session that ends its workers is set aside with a reason, and runs again on request", async () => {
     const pid = join(stage.folder.path, "pid");
     const command = `[ -s ${pid} ] && kill -9 $(cat ${pid}); echo survived`;
     const model = script(stage.folder.path, [

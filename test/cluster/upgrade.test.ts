@@ -29,7 +29,7 @@ describe.runIf(programs !== undefined && SLOW)("older workers", { timeout: 600_0
   let stage: ClusterStage;
   afterEach(() => stage?.close());
 
-  it("go on while the next migration runs, and start after it", async () => {
+  it("older workers continue while the next migration runs, and start after it", async () => {
     stage = await ClusterStage.open(programs ?? "", { lease: 10 });
     const { id } = await stage.worker("before");
     const ids = await stage.submit(4, { tokens: 6 });
@@ -42,7 +42,7 @@ describe.runIf(programs !== undefined && SLOW)("older workers", { timeout: 600_0
     expect(await stage.violations()).toEqual([]);
   });
 
-  it.runIf(hasOlder)("of an earlier program share their work with this one, which migrates", async () => {
+  it.runIf(hasOlder)("workers of an earlier program share their work with this one, which migrates", async () => {
     stage = await ClusterStage.open(programs ?? "", { schema: OLDER.schema, lease: 10 });
     const older = buildOlder(stage.folder.at("older"));
     const old = await stage.worker("old", { program: older });

@@ -36,7 +36,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     return stage.run(["submit", "-p", "x", ...args]);
   }
 
-  it("finish all work when one of them is killed, and repeat nothing unasked", async () => {
+  it("workers finish all work when one of them is killed, and repeat nothing unasked", async () => {
     const pool = newPool();
     const lost = await stage.worker(`${pool}a`, { pool });
     const ids = [...(await stage.submit(2, { pool, tokens: 3 })), ...(await stage.submit(1, { pool, kind: "team" }))];
@@ -48,14 +48,14 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("start no tool when they were frozen and replaced", async () => {
+  it("workers start no tool when they were frozen and replaced", async () => {
     const frozen = await freezeWorker(stage, { pool: newPool() });
     await expect.poll(() => frozen.said().match(/refused a call/g)?.length, HANG).toBe(1);
     await stage.rest();
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("neither lose nor double a line when connections are cut after a commit", async () => {
+  it("workers neither lose nor double a line when connections are cut after a commit", async () => {
     const pool = newPool();
     const proxy = await cuttingProxy(stage.server.url, { text: "insert into troupe.event", every: 3 });
     onTestFinished(() => proxy.close());
@@ -65,7 +65,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("wait for a server that crashes, and lose nothing", async () => {
+  it("workers wait for a server that crashes, and lose nothing", async () => {
     const pool = newPool();
     const { id } = await stage.worker(`${pool}a`, { pool });
     const ids = await stage.submit(2, { pool, tokens: 4 });
@@ -75,7 +75,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("push the working folder before risky commands and at the end, and tell the model what did not travel", async () => {
+  it("workers push the working folder before risky commands and at the end, and list what was not copied", async () => {
     const pool = newPool();
     const repository = join(stage.repositories, pool);
     mkdirSync(repository, { recursive: true });
@@ -117,7 +117,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(git("for-each-ref", "--format=%(refname)", `refs/troupe/${sessionId}`).split("\n")).toHaveLength(2);
   });
 
-  it("answer no message again that was answered after they had read the log of its session", async () => {
+  it("workers answer no message again that was answered after they read the log of its session", async () => {
     const pool = newPool();
     await stage.worker(`${pool}a`, { pool });
     const [sessionId = ""] = await stage.submit(1, { pool, tokens: 0 });
@@ -129,7 +129,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("take work whose submitter was lost before it was queued, or queued again", async () => {
+  it("workers run work whose submitter was lost before it was queued, or that was queued again", async () => {
     const pool = newPool();
     await stage.worker(`${pool}a`, { pool, lease: 1 });
     const [retried = ""] = await stage.submit(1, { pool, tokens: 0 });
@@ -149,7 +149,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it("answer failed work when it is retried, also after a later message was answered", async () => {
+  it("workers answer failed work when it is retried, also after a later message was answered", async () => {
     const pool = newPool();
     await stage.worker(`${pool}a`, { pool });
     const send = async (word: string, more: readonly string[] = []) => {
@@ -169,7 +169,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     await stage.rest();
   });
 
-  it.runIf(SLOW)("store no outcome of work that another one has taken over", async () => {
+  it.runIf(SLOW)("workers store no outcome of work that another one has taken over", async () => {
     const pool = newPool();
     const [started, go] = [stage.folder.at(`${pool}.started`), stage.folder.at(`${pool}.go`)];
     const seam = { stopAtQuery: "set outcome = $2", once: stage.folder.at(`once-${pool}`) };
@@ -189,7 +189,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     await stage.rest();
   });
 
-  it.runIf(SLOW)("send a message once that was queued by a worker that was lost", async () => {
+  it.runIf(SLOW)("workers send a message once that was queued by a worker that was lost", async () => {
     const pool = newPool();
     const hooks = { version: 1, hooks: { userPromptSubmitted: [{ bash: "true" }] } };
     const seam = { killAtLine: '"type":"troupe.message_queued"', once: stage.folder.at(`once-${pool}`) };
@@ -205,7 +205,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(await stage.violations()).toEqual([]);
   });
 
-  it.runIf(SLOW)("go on with work whose agents were at work in the background when its worker was lost", async () => {
+  it.runIf(SLOW)("workers continue work whose background agents were running when its worker was lost", async () => {
     const pool = newPool();
     const word = `${pool}-agent`;
     const file = stage.folder.at(`${pool}.started`);
@@ -224,7 +224,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     await stage.rest();
   });
 
-  it("fail work with a repository that they do not take at once", async () => {
+  it("workers fail work at once when they do not accept its repository", async () => {
     const pool = newPool();
     await stage.worker(`${pool}a`, { pool });
     const reasons = {
@@ -242,7 +242,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     await Promise.all(tries);
   });
 
-  it("take no rules from submitters", async () => {
+  it("workers accept no rules from submitters", async () => {
     const flags = ["--allow-all", "--plugin-dir=x", "--additional-mcp-config={}", "--trust-folder"];
     const tries = flags.map(async (flag) => {
       const { code, stderr } = await submit([flag]);
@@ -253,7 +253,7 @@ describe.runIf(programs !== undefined)("workers", () => {
     expect(code).toBe(2);
   });
 
-  it("end cleanly on SIGTERM, and leave no lease behind", async () => {
+  it("workers end cleanly on SIGTERM, and leave no lease behind", async () => {
     const pool = newPool();
     const worker = await stage.worker(`${pool}a`, { pool });
     const ids = await stage.submit(1, { pool, tokens: 3 });

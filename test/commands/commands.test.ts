@@ -14,7 +14,7 @@ const promptOf = async (input: string): Promise<string> => {
 };
 
 describe("the list", () => {
-  it("names every file that defines a command", () => {
+  it("the list of slash commands names every file that defines a command", () => {
     const list = readFileSync("src/commands/list.ts", "utf8");
     const files = readdirSync("src/commands", { recursive: true, encoding: "utf8" });
     const defining = files.filter(
@@ -27,7 +27,7 @@ describe("the list", () => {
     expect(defining.filter((name) => !list.includes(`"./${name}"`))).toEqual([]);
   });
 
-  it("has no name twice, and a summary for each", () => {
+  it("the list of slash commands has no name twice, and a summary for each", () => {
     const names = builtinCommands.flatMap(({ name, aliases }) => [name, ...aliases]);
     expect(new Set(names).size).toBe(names.length);
     expect(builtinCommands.filter(({ summary }) => summary.length < 20 || summary.length > 110)).toEqual([]);
@@ -35,14 +35,14 @@ describe("the list", () => {
 });
 
 describe("prompts of commands", () => {
-  it("ORC-61 /review leads to one call of task for code-review", async () => {
+  it("ORC-61 /review leads to one task call for code-review", async () => {
     const prompt = await promptOf("/review the last two commits");
     expect(prompt).toContain('`agent_type: "code-review"`');
     expect(prompt).toMatch(/To be reviewed: the last two commits$/);
     expect(await promptOf("/review")).toMatch(/To be reviewed: the changes that are not committed yet/);
   });
 
-  it("ORC-62 and ORC-66 /research gives a report path in the session's files and names what may be called", async () => {
+  it("ORC-62 ORC-66 /research gives a report path in the session's files and names the tools to call", async () => {
     const result = await typed("/research How do leases expire? (ünïcode & all)");
     const reportPath = "/state/files/research-how-do-leases-expire-u-ni-code-all-20260102T030405.md";
     expect(result).toEqual({
@@ -61,7 +61,7 @@ describe("prompts of commands", () => {
     await expect(typed("/research")).rejects.toThrow("The topic is missing.");
   });
 
-  it("ORC-67 /research asks for research agents, waited for, 3 to 5 at once, 6 to 10 in all", async () => {
+  it("ORC-67 /research asks for research agents, 3 to 5 at once, 6 to 10 in all", async () => {
     const prompt = await promptOf("/research x");
     for (const fact of [
       '`agent_type: "research"`',
@@ -74,7 +74,7 @@ describe("prompts of commands", () => {
     }
   });
 
-  it("keep the name of a report short and inside the folder, whatever the topic", async () => {
+  it("the name of a /research report is short and inside the folder, whatever the topic", async () => {
     for (const topic of ["../../etc/passwd", "日本語", "x".repeat(5000), "a\n/b"]) {
       const result = await typed(`/research ${topic}`);
       const path = result?.kind === "prompt" && result.gate?.kind === "research" ? result.gate.reportPath : "";
@@ -108,15 +108,18 @@ describe("prompts of commands", () => {
     expect(await typed("/fleet")).toMatchObject({ displayPrompt: "Fleet deployed" });
   });
 
-  it("keep placeholders that the user typed", async () => {
+  it("prompts of commands keep placeholders that the user typed", async () => {
     expect(await promptOf("/research {{report}} {{topic}}")).toMatch(/Topic: \{\{report\}\} \{\{topic\}\}$/);
   });
 
-  it.each(readdirSync("src/commands").filter((name) => name.endsWith(".md")))("have at most 2.5 kB: %s", (name) => {
-    const content = readFileSync(`src/commands/${name}`, "utf8");
-    expect(Buffer.byteLength(content)).toBeLessThanOrEqual(name === "fleet.md" ? 2048 : 2560);
-    expect(content.length).toBeGreaterThan(200);
-  });
+  it.each(readdirSync("src/commands").filter((name) => name.endsWith(".md")))(
+    "prompts of commands have at most 2.5 kB: %s",
+    (name) => {
+      const content = readFileSync(`src/commands/${name}`, "utf8");
+      expect(Buffer.byteLength(content)).toBeLessThanOrEqual(name === "fleet.md" ? 2048 : 2560);
+      expect(content.length).toBeGreaterThan(200);
+    },
+  );
 });
 
 describe("commands that change the mode", () => {
@@ -130,7 +133,7 @@ describe("commands that change the mode", () => {
     ["/autopilot OFF", "autopilot", "interactive"],
     ["/plan", "interactive", "plan"],
     ["/plan", "plan", "interactive"],
-  ] as const)("ORC-65 %s while %s switches to %s", async (input, before, after) => {
+  ] as const)("ORC-65 the command %s while %s switches to %s", async (input, before, after) => {
     expect(await typed(input, inMode(before))).toMatchObject({ kind: "mode", mode: after });
   });
 
@@ -229,7 +232,7 @@ describe("commands that answer with a text", () => {
     ["/fork 3", "forked at 3"],
     ["/rename  the   parser ", "This session is now called the parser."],
     ["/help fleet", "/fleet [task]: Divide the work into todos and run several agents in parallel"],
-  ])("%s", async (input, expected) => {
+  ])("a command answers with the expected text: %s", async (input, expected) => {
     expect(await text(input)).toBe(expected);
   });
 
@@ -243,7 +246,7 @@ describe("commands that answer with a text", () => {
     "/fork x",
     "/permissions all",
     "/help fleeet",
-  ])("%s is refused with an error that says what to do", async (input) => {
+  ])("the command %s is refused with an error that says what to do", async (input) => {
     await expect(typed(input)).rejects.toThrow(
       expect.objectContaining({ kind: "usage", hint: expect.stringMatching(/.{10}/) }),
     );

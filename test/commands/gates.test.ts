@@ -16,13 +16,16 @@ describe("ORC-68 the coverage gate of a research run", () => {
     [6, false, /^The report is missing\..*research-x\.md$/],
     [6, true, undefined],
     [10, true, undefined],
-  ])("judges a run after %i dispatches with a report (%s)", (count, reportExists, expected) => {
-    const message = judgeResearch({ dispatches: count, reportExists }, REPORT);
-    if (expected === undefined) expect(message).toBeUndefined();
-    else expect(message).toMatch(expected);
-  });
+  ])(
+    "ORC-68 the coverage gate judges a research run after %i dispatches with a report (%s)",
+    (count, reportExists, expected) => {
+      const message = judgeResearch({ dispatches: count, reportExists }, REPORT);
+      if (expected === undefined) expect(message).toBeUndefined();
+      else expect(message).toMatch(expected);
+    },
+  );
 
-  it("counts only what the leader sent out, to research agents, with success", () => {
+  it("the coverage gate counts only successful dispatches of the leader to research agents", () => {
     const events = [
       ...dispatches(2),
       ...called("task", { agent_type: "Research" }),
@@ -36,14 +39,14 @@ describe("ORC-68 the coverage gate of a research run", () => {
     expect(researchFacts([...events, ...report], REPORT)).toEqual({ dispatches: 3, reportExists: true });
   });
 
-  it("asks for more at most twice, and accepts a thorough run at once", async () => {
+  it("the coverage gate asks for more at most twice, and accepts a thorough run at once", async () => {
     const lazy = researchGate({ reportPath: REPORT });
     const answers = [await lazy([]), await lazy([]), await lazy([]), await lazy([])];
     expect(answers.map((answer) => typeof answer)).toEqual(["string", "string", "undefined", "undefined"]);
     expect(await researchGate({ reportPath: REPORT })([...dispatches(6), ...report])).toBeUndefined();
   });
 
-  it("checks the file on the disk instead of trusting the calls", async () => {
+  it("the coverage gate checks the file on disk instead of trusting the calls", async () => {
     const gate = researchGate({ reportPath: REPORT, reportExists: async () => false });
     expect(await gate([...dispatches(6), ...report])).toContain("The report is missing.");
   });
@@ -76,13 +79,13 @@ describe("the gate of a fleet", () => {
     ["a ring", todos("a", "b", "c:done"), needs("a>b", "b>a"), /^2 todos are waiting for each other .*: a, b\. /],
     ["waits for itself", todos("a"), needs("a>a"), /waiting for each other/],
     ["depends on what does not exist", todos("a"), needs("a>ghost"), /ready and not done: a/],
-  ])("judges a list of todos: %s", (_, list, dependencies, expected) => {
+  ])("the gate of a fleet judges a list of todos: %s", (_, list, dependencies, expected) => {
     const message = judgeFleet(fleetState(list, dependencies));
     if (expected === undefined) expect(message).toBeUndefined();
     else expect(message).toMatch(expected);
   });
 
-  it("sends one reminder, and another one only after a todo was done", async () => {
+  it("the gate of a fleet sends one reminder, and another one only after a todo was done", async () => {
     let list = todos("a", "b");
     let running = 0;
     const gate = fleetGate({
@@ -100,7 +103,7 @@ describe("the gate of a fleet", () => {
     expect(await gate([])).toBeUndefined();
   });
 
-  it("always lets the fleet end, however the todos change", async () => {
+  it("the gate of a fleet always lets the fleet end, however the todos change", async () => {
     const status = fc.constantFrom("pending", "in_progress", "done", "blocked");
     const snapshot = fc.array(fc.record({ id: fc.constantFrom("a", "b", "c", "d", "e", "f"), status }), {
       maxLength: 6,
@@ -121,7 +124,7 @@ describe("the gate of a fleet", () => {
     );
   });
 
-  it("names a limited number of ids, without tags of troupe in them", () => {
+  it("the gate of a fleet names a limited number of ids, without tags of troupe in them", () => {
     const many = Array.from({ length: 100 }, (_, index) => ({
       id: `</system_notification>${index}`,
       status: "pending",

@@ -42,7 +42,7 @@ describe("typed input", () => {
     ["/1st", "text"],
     ["/review/", "text"],
     ["", "text"],
-  ])("%j is %s", (text, expected) => {
+  ])("the typed input %j is %s", (text, expected) => {
     expect(parsed(text)).toBe(expected);
   });
 
@@ -50,13 +50,13 @@ describe("typed input", () => {
     ["/reveiw", "There is no command /reveiw here.", "Did you mean /review?"],
     ["/relase-notes now", "There is no command /relase-notes here.", "Did you mean /release-notes?"],
     ["/quux", "There is no command /quux here.", "/help lists the commands."],
-  ])("%j is an error that suggests what to type", (text, message, hint) => {
+  ])("the typed input %j is an error that suggests what to type", (text, message, hint) => {
     expect(() => parsed(text)).toThrow(
       expect.objectContaining({ kind: "usage", message, hint: expect.stringContaining(hint) }),
     );
   });
 
-  it("never throws anything but a TroupeError, whatever is typed", () => {
+  it("arbitrary typed input never throws anything but a TroupeError", () => {
     const unit = fc.constantFrom(..."/aeirvw-:._!\\ \n\t0", "\u0000", "é", "😀", "\ud800", "\u200b");
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 90 }), fc.boolean(), (words, isCommand) => {
@@ -72,7 +72,7 @@ describe("typed input", () => {
 });
 
 describe("offered commands", () => {
-  it("omits commands whose port is missing, and reports that when one is typed", async () => {
+  it("commands without their port are not offered, and one that is typed anyway is reported", async () => {
     const { context } = stage();
     const { models: _, ...without } = context;
     await expect(typed("/model", { context: without, asked: [] })).rejects.toThrow("There is no command /model here.");
@@ -81,11 +81,11 @@ describe("offered commands", () => {
     expect(await typed("/help")).toMatchObject({ text: expect.stringContaining("/model [name]: ") });
   });
 
-  it("runs skills by their names", async () => {
+  it("skills are offered as commands and run by their names", async () => {
     expect(await typed("/release-notes v2")).toEqual({ kind: "skill", name: "Release Notes", request: "v2" });
   });
 
-  it("does not change an ordinary prompt", async () => {
+  it("an ordinary prompt is not changed by commands", async () => {
     expect(await typed("/tmp is full")).toBeUndefined();
   });
 });

@@ -9,7 +9,7 @@ describe("the time of a schedule", () => {
     ["2h", 7_200_000],
     ["1d", 86_400_000],
     ["86400s", 86_400_000],
-  ])("%s", (text, intervalMs) => {
+  ])("the time of a schedule is parsed: %s", (text, intervalMs) => {
     expect(scheduleRequest(`${text} go`, "every")).toEqual({
       prompt: "go",
       displayPrompt: "go",
@@ -19,7 +19,7 @@ describe("the time of a schedule", () => {
   });
 
   it.each(["9s", "0m", "2d", "86401s", "25h", "5", "m", "-5m", "1.5h", "5 m go", "999999999999d", ""])(
-    "%j is refused",
+    "the time %j of a schedule is refused",
     (text) => {
       expect(() => scheduleRequest(`${text} go`.trim(), "after")).toThrow(expect.objectContaining({ kind: "usage" }));
     },
@@ -31,7 +31,7 @@ describe("the time of a schedule", () => {
     ["5m /review", "Commands cannot be scheduled."],
     [`5m ${"x".repeat(100_001)}`, "A scheduled prompt has at most 100000 characters."],
     ["", "A time is missing."],
-  ])("is refused without a valid prompt: %.20j", (text, message) => {
+  ])("a schedule without a valid prompt is refused: %.20j", (text, message) => {
     expect(() => scheduleRequest(text, "after")).toThrow(message);
   });
 });

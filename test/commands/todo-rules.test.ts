@@ -28,7 +28,7 @@ const [, claim = ""] = /(UPDATE todos SET status = 'in_progress'.*RETURNING id;)
 const claimOf = (id: string): string => claim.replace("<id>", id);
 
 describe("ORC-69 todos of a fleet", () => {
-  it("are ready when all their dependencies are done", () => {
+  it("todos of a fleet are ready when all their dependencies are done", () => {
     const database = opened();
     database.exec(
       "INSERT INTO todos (id, title, status) VALUES ('a', 'A', 'done'), ('b', 'B', 'pending'), ('c', 'C', 'pending')",
@@ -37,7 +37,7 @@ describe("ORC-69 todos of a fleet", () => {
     expect(database.prepare(ready).all()).toEqual([{ id: "b", title: "B" }]);
   });
 
-  it("are claimed by one of many claimants, each on a connection of its own", async () => {
+  it("each todo of a fleet is claimed by one of many claimants with own connections", async () => {
     await using folder = await tempFolder();
     const workers = Array.from({ length: 8 }, () => opened(folder.at("session.db")));
     for (const id of ["a", "b", "c", "d"]) workers[0]?.exec(`INSERT INTO todos (id, title) VALUES ('${id}', '${id}')`);
@@ -46,7 +46,7 @@ describe("ORC-69 todos of a fleet", () => {
     for (const worker of workers) worker.close();
   });
 
-  it("follow the same rules through the sql tool, and a claim counts as a change", async () => {
+  it("todos of a fleet follow the same rules through the sql tool, and a claim counts as a change", async () => {
     let changes = 0;
     const database = sessionDatabase({ path: ":memory:", disk: nodeDisk, onTodosChanged: () => void changes++ });
     onTestFinished(() => database.close());
@@ -92,7 +92,7 @@ describe("ORC-69 todos of a fleet", () => {
     ],
     ["no status", "INSERT INTO todos (id, title, status) VALUES ('x', 'X', NULL)", "pending, in_progress, done or"],
   ];
-  it.each(refusals)("refuse %s", (_, sql, message) => {
+  it.each(refusals)("todos of a fleet refuse %s", (_, sql, message) => {
     const database = filled();
     const before = database.prepare("SELECT id, status FROM todos ORDER BY id").all();
     expect(() => database.exec(sql)).toThrow(message);
@@ -107,13 +107,13 @@ describe("ORC-69 todos of a fleet", () => {
     ["blocked", "pending"],
     ["free", "done"],
     ["free", "in_progress"],
-  ])("let %s become %s", (id, status) => {
+  ])("todos of a fleet let %s become %s", (id, status) => {
     const database = filled();
     database.exec(`UPDATE todos SET status = '${status}' WHERE id = '${id}'`);
     expect(database.prepare("SELECT status FROM todos WHERE id = ?").all(id)).toEqual([{ status }]);
   });
 
-  it("may be listed again while some are claimed", () => {
+  it("todos of a fleet may be listed again while some are claimed", () => {
     const database = filled();
     database.exec("INSERT OR IGNORE INTO todos (id, title) VALUES ('claimed', 'X'), ('new', 'N')");
     expect(database.prepare("SELECT id FROM todos WHERE status = 'in_progress'").all()).toEqual([{ id: "claimed" }]);

@@ -31,60 +31,75 @@ const known: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe("code blocks in the documentation", () => {
-  it("name their language", () => {
+  it("code blocks in the documentation have a language", () => {
     const unknown = blocks.filter(({ language, kind }) => !known[language]?.includes(kind));
     expect(unknown.map(({ at, language, kind }) => `${at} ${language} ${kind}`.trim())).toEqual([]);
   });
 
-  it.each(blocksIn("json", ""))("contain valid JSON at $at", ({ content }) => {
+  it.each(blocksIn("json", ""))("code blocks in the documentation contain valid JSON at $at", ({ content }) => {
     const lines = content.trim().split("\n");
     const isJson = parseJson(content).ok || lines.every((line) => parseJson(line).ok);
     expect(isJson).toBe(true);
   });
 
-  it.each(blocksIn("jsonl"))("contain valid JSON lines at $at", ({ content }) => {
+  it.each(blocksIn("jsonl"))("code blocks in the documentation contain valid JSON lines at $at", ({ content }) => {
     for (const line of content.trim().split("\n")) expect(parseJson(line)).toMatchObject({ ok: true });
   });
 
   it.each([...blocksIn("json", "settings"), ...blocksIn("jsonc", "settings")])(
-    "contain valid settings at $at",
+    "code blocks in the documentation contain valid settings at $at",
     ({ content }) => {
       expect(parseSettings("example", content).unknown).toEqual([]);
     },
   );
 
-  it.each(blocksIn("json", "hooks"))("contain a valid hook file at $at", ({ content }) => {
-    const { definitions, notices } = parseHookFile(content, { origin: userOrigin, environment: {} });
-    expect(notices).toEqual([]);
-    expect(definitions).not.toEqual([]);
-  });
+  it.each(blocksIn("json", "hooks"))(
+    "code blocks in the documentation contain a valid hook file at $at",
+    ({ content }) => {
+      const { definitions, notices } = parseHookFile(content, { origin: userOrigin, environment: {} });
+      expect(notices).toEqual([]);
+      expect(definitions).not.toEqual([]);
+    },
+  );
 
-  it.each(blocksIn("json", "mcp"))("contain valid MCP servers at $at", ({ content }) => {
-    const { mcpServers = {} } = JSON.parse(content) as { mcpServers?: Record<string, unknown> };
-    const place = { scope: "user", source: "example", folder: "/" } as const;
-    const read = Object.entries(mcpServers).map(([name, entry]) => readEntry(name, entry, place));
-    expect(read.length).toBeGreaterThan(0);
-    for (const entry of read) expect(entry).toMatchObject({ kind: "server", notices: [] });
-  });
+  it.each(blocksIn("json", "mcp"))(
+    "code blocks in the documentation contain valid MCP servers at $at",
+    ({ content }) => {
+      const { mcpServers = {} } = JSON.parse(content) as { mcpServers?: Record<string, unknown> };
+      const place = { scope: "user", source: "example", folder: "/" } as const;
+      const read = Object.entries(mcpServers).map(([name, entry]) => readEntry(name, entry, place));
+      expect(read.length).toBeGreaterThan(0);
+      for (const entry of read) expect(entry).toMatchObject({ kind: "server", notices: [] });
+    },
+  );
 
-  it.each(blocksIn("json", "providers"))("contain a valid providers.json at $at", ({ content }) => {
-    expect(parseProvidersFile({ path: "example", text: content }).providers.size).toBeGreaterThan(0);
-  });
+  it.each(blocksIn("json", "providers"))(
+    "code blocks in the documentation contain a valid providers.json at $at",
+    ({ content }) => {
+      expect(parseProvidersFile({ path: "example", text: content }).providers.size).toBeGreaterThan(0);
+    },
+  );
 
-  it.each(blocksIn("json", "faux"))("contain a valid script of the faux model at $at", ({ content }) => {
-    expect(parseFauxScript(content).length).toBeGreaterThan(0);
-  });
+  it.each(blocksIn("json", "faux"))(
+    "code blocks in the documentation contain a valid script of the faux model at $at",
+    ({ content }) => {
+      expect(parseFauxScript(content).length).toBeGreaterThan(0);
+    },
+  );
 
-  it.each(blocksIn("yaml"))("contain valid YAML at $at", ({ content }) => {
+  it.each(blocksIn("yaml"))("code blocks in the documentation contain valid YAML at $at", ({ content }) => {
     expect(parseDocument(content).errors).toEqual([]);
   });
 
-  it.each(blocksIn("markdown", "agent"))("contain a valid agent file at $at", async ({ content }) => {
-    expect(await parseAgent(content, { id: "example", source: "user" })).toMatchObject({ ok: true, warnings: [] });
-  });
+  it.each(blocksIn("markdown", "agent"))(
+    "code blocks in the documentation contain a valid agent file at $at",
+    async ({ content }) => {
+      expect(await parseAgent(content, { id: "example", source: "user" })).toMatchObject({ ok: true, warnings: [] });
+    },
+  );
 
   it.each([...blocksIn("markdown", "skill"), ...blocksIn("markdown", "instructions")])(
-    "contain valid frontmatter at $at",
+    "code blocks in the documentation contain valid frontmatter at $at",
     async ({ content }) => {
       const { data, problem } = await parseFrontmatter(content);
       expect(problem).toBeUndefined();
@@ -92,7 +107,7 @@ describe("code blocks in the documentation", () => {
     },
   );
 
-  it.each(blocksIn("js"))("contain valid JavaScript at $at", async ({ content }) => {
+  it.each(blocksIn("js"))("code blocks in the documentation contain valid JavaScript at $at", async ({ content }) => {
     await transform(content, { loader: "js", format: "esm", target: "node20" });
   });
 });
@@ -106,7 +121,7 @@ describe("commands in sh blocks", () => {
 
   const names = commands.map(({ name }) => name);
 
-  it.each(blocksIn("sh"))("can be run at $at", async (block: Block) => {
+  it.each(blocksIn("sh"))("commands in sh blocks can be run at $at", async (block: Block) => {
     for (const words of await commandsIn(block.content)) {
       const [program = "", ...rest] = words;
       expect(program).toMatch(programs);
@@ -118,7 +133,7 @@ describe("commands in sh blocks", () => {
     }
   });
 
-  it("are refused with a flag that does not exist", async () => {
+  it("commands in sh blocks are refused with a flag that does not exist", async () => {
     const [words = []] = await commandsIn('troupe -p "x" --no-such-flag');
     expect(() => parse(words.slice(1))).toThrow("Unknown flag --no-such-flag.");
   });

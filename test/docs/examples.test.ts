@@ -51,7 +51,7 @@ async function compile(programs: readonly { readonly name: string; readonly code
 }
 
 describe("TypeScript in the documentation and in examples/", () => {
-  it("passes the type checker, which reports a wrong member", async () => {
+  it("TypeScript in the documentation passes the type checker, which reports a wrong member", async () => {
     const programs = blocksIn("ts").map(({ at, content }) => ({
       name: at.replaceAll(/[^a-z0-9]+/g, "-"),
       code: content,

@@ -18,22 +18,22 @@ const rows = page
 const done = rows.filter(({ status }) => status === "done");
 
 describe("docs/features.md", () => {
-  it("lists all 266 ids once, in order", () => {
+  it("docs/features.md lists all 266 ids once, in order", () => {
     expect(rows.map(({ id }) => id)).toEqual(expected);
     expect(expected).toHaveLength(266);
   });
 
-  it("says what each feature is and whether it is done or planned", () => {
+  it("docs/features.md names each feature and whether it is done or planned", () => {
     expect(rows.filter(({ feature }) => feature === "")).toEqual([]);
     expect(rows.filter(({ status }) => status !== "done" && status !== "planned")).toEqual([]);
     expect(rows.filter(({ status, proof }) => status === "planned" && proof !== "")).toEqual([]);
   });
 
-  it("counts the features that are done", () => {
+  it("docs/features.md counts the features that are done", () => {
     expect(page).toContain(`${done.length} of ${rows.length} are done.`);
   });
 
-  it.each(done)("proves $id by a test", ({ id, proof }) => {
+  it.each(done)("docs/features.md proves $id by a test", ({ id, proof }) => {
     const [, file = "", label = ""] = proof.match(/^`([^`]+\.test\.ts)` (.+)$/) ?? [];
     expect(existsSync(file), `${file} of ${id} does not exist`).toBe(true);
     const found = testsIn(read(file)).filter(({ title }) => title.includes(label));
@@ -61,7 +61,7 @@ describe("the search for tests in a file", () => {
     "});",
   ].join("\n");
 
-  it("finds every form of a test, and which of them are run", () => {
+  it("the search for tests in a file finds every form of a test, and which of them are run", () => {
     const found = testsIn(source).map(({ title, isRun, body }) => [title, isRun, ASSERTS.test(body)]);
     expect(found).toEqual([
       ["A-1", true, true],
@@ -75,7 +75,7 @@ describe("the search for tests in a file", () => {
     ]);
   });
 
-  it("expands ranges of ids", () => {
+  it("the search for tests in a file expands ranges of ids", () => {
     expect(idsIn("LOOP-03 to LOOP-05 and LOOP-09")).toEqual(["LOOP-03", "LOOP-04", "LOOP-05", "LOOP-09"]);
   });
 });

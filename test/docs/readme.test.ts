@@ -27,13 +27,13 @@ const topFolders = readdirSync("src");
 
 describe("README.md", () => {
   it.each(['npm ci && npm start -- -p "Explain how this repository is organised"', "npm ci && npm test"])(
-    "shows the command %s",
+    "README.md shows the command %s",
     (command) => {
       expect(codeBlocks(readme, "sh").map((block) => block.trim())).toContain(command);
     },
   );
 
-  it("is short enough to read whole", () => {
+  it("README.md is short enough to read whole", () => {
     expect(readme.split("\n").length).toBeLessThanOrEqual(100);
   });
 });
@@ -43,13 +43,13 @@ describe("docs/README.md", () => {
     normalize(join("docs", target.split("#")[0] ?? "")),
   );
 
-  it.each(guides.filter((path) => path !== "README.md"))("links to %s", (path) => {
+  it.each(guides.filter((path) => path !== "README.md"))("docs/README.md links to %s", (path) => {
     expect(linked).toContain(path);
   });
 });
 
 describe("a link in the documentation", () => {
-  it.each(documents)("has a target: %s", (path) => {
+  it.each(documents)("the links in a page of the documentation have a target: %s", (path) => {
     const markdown = read(path);
     const broken = relativeLinks(markdown).filter((target) => {
       const [file = "", anchor] = target.split("#");
@@ -62,7 +62,7 @@ describe("a link in the documentation", () => {
 });
 
 describe("pages that the source names", () => {
-  it("exist", () => {
+  it("pages that the source names exist", () => {
     const folders = ["src", "scripts", "bin", "test", "examples"];
     const files = folders.flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -78,7 +78,7 @@ describe("pages that the source names", () => {
 });
 
 describe("a file that a comment of the source names", () => {
-  it("exists: in the same top folder, or at the path that is given", () => {
+  it("files that a comment of the source names exist", () => {
     const all = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name));
     const top = (file: string): string | undefined => file.split("/")[0];
     const exists = (named: string, from: string): boolean =>
@@ -95,13 +95,13 @@ describe("a file that a comment of the source names", () => {
 });
 
 describe("a name in the documentation", () => {
-  it.each(guides)("is a flag that exists: %s", (path) => {
+  it.each(guides)("flags in a page of the documentation exist: %s", (path) => {
     const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));
     const known = options.map(({ name }) => name);
     expect([...named].filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  it.each(documents)("is a variable that exists: %s", (path) => {
+  it.each(documents)("variables in a page of the documentation exist: %s", (path) => {
     const named = new Set(read(path).match(/\bTROUPE_[A-Z_]+[A-Z]\b/g));
     expect([...named].filter((variable) => !sources.some((source) => source.includes(variable)))).toEqual([]);
   });
@@ -109,7 +109,7 @@ describe("a name in the documentation", () => {
   const notifications = ["session.event", "session.lifecycle"];
   const isOnWire = (name: string): boolean => name in methods || notifications.includes(name);
 
-  it.each(documents)("is an event or a method that exists: %s", (path) => {
+  it.each(documents)("events and methods in a page of the documentation exist: %s", (path) => {
     const groups = /^(session|user|system|assistant|tool|model|troupe|pending_messages)\.[a-z_]+$/;
     // test/server/sdk-surface.test.ts checks the list of events that are never sent.
     const text = read(path).replace(/^## Events that are never sent$[\s\S]*?(?=^## |(?![\s\S]))/m, "");
@@ -117,12 +117,12 @@ describe("a name in the documentation", () => {
     expect(named.filter((name) => !isKnownType(name) && !isOnWire(name))).toEqual([]);
   });
 
-  it.each(documents)("is a file that exists: %s", (path) => {
+  it.each(documents)("files in a page of the documentation exist: %s", (path) => {
     const named = inlineCode(read(path)).filter((code) => /^(src|test|docs|bin|scripts)\/[\w./-]+$/.test(code));
     expect(named.filter((file) => !existsSync(file))).toEqual([]);
   });
 
-  it.each(codePages)("is a file or folder of src that exists: %s", (path) => {
+  it.each(codePages)("files and folders of src in a page of the documentation exist: %s", (path) => {
     const text = read(path);
     const drawn = ["", "text"].flatMap((language) =>
       codeBlocks(text, language).flatMap((block) => block.match(/\b[a-z-]+(?:\/[a-z-]+)+\.ts\b/g) ?? []),
@@ -135,11 +135,11 @@ describe("a name in the documentation", () => {
 });
 
 describe("ARCHITECTURE.md", () => {
-  it("is short enough to read in 20 minutes", () => {
+  it("ARCHITECTURE.md is short enough to read in 20 minutes", () => {
     expect(Buffer.byteLength(architecture)).toBeLessThanOrEqual(36_000);
   });
 
-  it("has the import table that test/layers.test.ts enforces", () => {
+  it("ARCHITECTURE.md has the import table that test/layers.test.ts enforces", () => {
     const [, table = ""] = read("test/layers.test.ts").match(/const mayImport[^{]*\{([\s\S]*?)^\};/m) ?? [];
     const enforced = [...table.matchAll(/^\s*(\w+): \[([^\]]*)\]/gm)].map(([, folder = "", list = ""]) => [
       folder,
@@ -151,7 +151,7 @@ describe("ARCHITECTURE.md", () => {
     expect(rows.filter(([folder = "", , start = ""]) => !start.includes(`](src/${folder}/`))).toEqual([]);
   });
 
-  it("assigns every folder of the table to a band", () => {
+  it("ARCHITECTURE.md assigns every folder of the table to a band", () => {
     const bands = tableBelow(architecture, "Four bands").flatMap(([, folders = ""]) =>
       folders.replaceAll("`", "").split(", "),
     );
@@ -161,7 +161,7 @@ describe("ARCHITECTURE.md", () => {
 });
 
 describe("an example in the documentation", () => {
-  it("has valid lines of a log, checksums included", () => {
+  it("the example of a log has valid lines, checksums included", () => {
     const [example = ""] = codeBlocks(read("docs/explanation/durability.md"), "jsonl");
     const lines = example
       .trim()
@@ -173,7 +173,7 @@ describe("an example in the documentation", () => {
     ]);
   });
 
-  it("has the table of runtime dependencies of package.json", () => {
+  it("the documentation has the table of runtime dependencies of package.json", () => {
     const manifest = parseJson(read("package.json"));
     const dependencies = manifest.ok && isObject(manifest.value) ? manifest.value.dependencies : undefined;
     const rows = tableBelow(read("docs/decisions/0011-runtime-dependencies.md"), "Decision");
@@ -184,12 +184,12 @@ describe("an example in the documentation", () => {
 describe("decision records", () => {
   const pages = documents.filter((path) => path.startsWith("docs/decisions/"));
 
-  it("are numbered without gaps", () => {
+  it("decision records are numbered without gaps", () => {
     const numbers = pages.map((path) => Number(path.match(/(\d{4})-[a-z0-9-]+\.md$/)?.[1]));
     expect(numbers).toEqual(pages.map((_, index) => index + 1));
   });
 
-  it.each(pages)("have context, decision, consequences, alternatives and status: %s", (path) => {
+  it.each(pages)("decision records have context, decision, consequences, alternatives and status: %s", (path) => {
     const page = read(path);
     expect(page).toMatch(/^# \d+\. .+\n\n\*\*Status:\*\* \w+/);
     expect([...page.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual([

@@ -17,15 +17,15 @@ const isIn = (source: string, part: string): boolean => source.includes(part) ||
 const escaped = (part: string): string => part.replaceAll('"', '\\"');
 
 describe("docs/how-to/troubleshooting.md", () => {
-  it("quotes messages", () => expect(messages.length).toBeGreaterThan(25));
+  it("docs/how-to/troubleshooting.md quotes more than 25 messages", () => expect(messages.length).toBeGreaterThan(25));
 
-  it.each(messages)("quotes a message that exists: %s", (message) => {
+  it.each(messages)("docs/how-to/troubleshooting.md quotes a message that exists: %s", (message) => {
     const parts = partsOf(message);
     expect(parts).not.toEqual([]);
     expect(sources.some((source) => parts.every((part) => isIn(source, part)))).toBe(true);
   });
 
-  it("is checked against the sources, where a made-up message is not found", () => {
+  it("the check of quoted messages does not find a made-up message in the sources", () => {
     expect(sources.some((source) => isIn(source, "This message was never written."))).toBe(false);
   });
 });

@@ -19,7 +19,7 @@ const CONCURRENCY = 4;
 const SLOWLY = { timeout: 30_000 };
 
 function contract(make: () => { readonly engine: Engine; readonly runs: Runs }): void {
-  it("runs each piece of work once, however often it is submitted", async () => {
+  it("an engine runs each piece of work once, however often it is submitted", async () => {
     const { engine, runs } = make();
     for (let count = 0; count < 3; count++) await engine.submit(workOf("once"));
     await expect.poll(() => runs.of("once")).toBe(1);
@@ -29,7 +29,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     expect(runs.of("once")).toBe(1);
   });
 
-  it("runs one piece of work of a session at a time", async () => {
+  it("an engine runs one piece of work of a session at a time", async () => {
     const { engine, runs } = make();
     const gate = deferred<void>();
     runs.wait.set("a1", gate.promise);
@@ -43,7 +43,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     await expect.poll(() => runs.of("a2")).toBe(1);
   });
 
-  it("keeps a slot free for a tenant that ran lately, and gives the next one to the tenant with the fewest running sessions", async () => {
+  it("an engine keeps a slot free for a recent tenant, and prefers the one with the fewest sessions", async () => {
     const { engine, runs } = make();
     await engine.submit(workOf("early"));
     await expect.poll(() => runs.of("early")).toBe(1);
@@ -74,7 +74,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     await expect.poll(() => started([...noisy, ...quiet, "late"]), { timeout: 60_000 }).toBe(17);
   });
 
-  it("runs work again when it is retried, and drops work that is cancelled before it runs", async () => {
+  it("an engine runs work again when it is retried, and drops work that is cancelled before it runs", async () => {
     const { engine, runs } = make();
     await engine.submit(workOf("again"));
     await expect.poll(async () => (await engine.list({ sessionId: "again" }))[0]?.state).toBe("done");
@@ -95,7 +95,7 @@ function contract(make: () => { readonly engine: Engine; readonly runs: Runs }):
     expect(runs.of("x2")).toBe(0);
   });
 
-  it("repeats work that throws", async () => {
+  it("an engine repeats work that throws", async () => {
     const { engine, runs } = make();
     runs.failures.set("flaky", 2);
     await engine.submit(workOf("flaky"));
@@ -179,20 +179,20 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     await serving.resume();
   }
 
-  it("runs work again that wrongly reports a lost claim", async () => {
+  it("the engine on DBOS runs work again that wrongly reports a lost claim", async () => {
     runs.errors.set("sure", new ClaimLost(workOf("sure")));
     await engine.submit(workOf("sure"));
     await expect.poll(async () => (await engine.list({ sessionId: "sure" }))[0]?.state).toMatch("done");
     expect(runs.of("sure")).toBe(2);
   });
 
-  it("runs work whose claim was stored, although the answer of the server was lost", async () => {
+  it("the engine on DBOS runs work whose claim was stored, although the answer of the server was lost", async () => {
     await strand("stranded");
     await expect.poll(() => runs.of("stranded")).toBe(1);
     await expect.poll(async () => (await engine.list({ sessionId: "stranded" }))[0]?.state).toBe("done");
   });
 
-  it("runs work once that was taken together with work that ended sooner", async () => {
+  it("the engine on DBOS runs work once that was taken together with work that ended sooner", async () => {
     await serving.pause();
     const gate = deferred<void>();
     runs.wait.set("long", gate.promise);
@@ -211,7 +211,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     expect(runs.of("long")).toBe(1);
   });
 
-  it("wakes the workers if a submitter may not search for a free slot itself", async () => {
+  it("the engine on DBOS wakes the workers if a submitter may not search for a free slot itself", async () => {
     const woken: string[] = [];
     const queries: Queries = {
       query: async (text, values) => {
@@ -226,7 +226,7 @@ describe.runIf(programs !== undefined)("the engine on DBOS", () => {
     await expect.poll(() => runs.of("woken")).toBe(1);
   });
 
-  it("deletes old rows of work that has ended, and keeps open work", async () => {
+  it("the engine on DBOS deletes old rows of work that has ended, and keeps open work", async () => {
     const DAY_MS = 86_400_000;
     const rows = async (): Promise<Record<string, readonly string[]>> => {
       const found: Record<string, readonly string[]> = {};

@@ -55,7 +55,7 @@ describe.runIf(programs !== undefined)("a lease", () => {
     new LeaseGuard({ lease, queries: database, report: (line) => reports.push(line) }).of({ ...claim, condition });
   const live = new AbortController().signal;
 
-  it("is renewed while the event loop is blocked, but not longer than the time of one lease", async () => {
+  it("a lease is renewed while the event loop is blocked, but not longer than the time of one lease", async () => {
     const isRenewedWhileBlocked = async (): Promise<boolean> => {
       await expect.poll(() => lease.isValid, HANG).toBe(true);
       const [before, { lapses }] = [await renewedAt(), lease];
@@ -71,7 +71,7 @@ describe.runIf(programs !== undefined)("a lease", () => {
     expect(lease.lapses).toBeGreaterThan(lapses);
   });
 
-  it("stops running work when it expires, even commands while the event loop is blocked, and starts nothing before the claim is known to be valid", async () => {
+  it("a lease that expires stops running work, even commands while the event loop is blocked", async () => {
     const [own, lost] = [guard(), guard("false")];
     const started = deferred<void>();
     const running = own.run({ name: "bash" }, live, async (signal) => {
@@ -105,7 +105,7 @@ describe.runIf(programs !== undefined)("a lease", () => {
     command.kill("SIGKILL");
   });
 
-  it("begins although the server is too slow for the first queries", async () => {
+  it("a lease begins although the server is too slow for the first queries", async () => {
     const worker = { id: "late", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 1 };
     const late = new Lease({ queries: database, url: server.url, driver: driverPath(), worker, leaseMs: LEASE_MS });
     const { starting } = await database.transaction(async (queries) => {

@@ -41,7 +41,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     );
   const partOf = (workerId: string) => ({ queries: database, workerId, leaseMs: LEASE_MS });
 
-  it("never grant more requests in any window than the rate allows", async () => {
+  it("limits that workers share never grant more requests in any window than the rate allows", async () => {
     const [window, requests] = [1_500, 8];
     await database.query("insert into troupe.rate_limit(name, requests, window_ms) values('p/rate', $1, $2)", [
       requests,
@@ -63,7 +63,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(busiest).toBeLessThanOrEqual(requests);
   });
 
-  it("never run more requests at a time than the limit, and let every worker have some", async () => {
+  it("limits that workers share never run more requests at a time than the limit, and let every worker have some", async () => {
     await setRate(database, "p", { requestsPerMinute: null, concurrency: 3 });
     let [running, most] = [0, 0];
     const order: string[] = [];
@@ -84,7 +84,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(new Set(order.slice(0, 10))).toEqual(new Set(["w1", "w2"]));
   });
 
-  it("shut the gate for all workers after a rate limit, and send one probe", async () => {
+  it("limits that workers share shut the gate for all workers after a rate limit, and send one probe", async () => {
     const [one, other] = [new SharedRates(partOf("w1")), new SharedRates(partOf("w2"))];
     const right = await one.enter(["g/m"], live);
     const refusedAt = performance.now();
@@ -107,7 +107,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(rights).toHaveLength(4);
   });
 
-  it("need almost no statements while nothing is limited", async () => {
+  it("limits that workers share need almost no statements while nothing is limited", async () => {
     let statements = 0;
     const queries: Queries = {
       query: (text, values) => {
@@ -135,13 +135,13 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(rows).toEqual([{ tokens: 500 }]);
   });
 
-  it("fail a request at once when the gate stays shut for too long", async () => {
+  it("limits that workers share fail a request at once when the gate stays shut for too long", async () => {
     await database.query("insert into troupe.rate_limit(name, gate_until) values('h/m', now() + interval '1 hour')");
     const rates = new SharedRates(partOf("w1"));
     await expect(rates.enter(["h/m"], live)).rejects.toBeInstanceOf(GateShut);
   });
 
-  it("take back the slots and the probe of a worker whose lease has expired", async () => {
+  it("limits that workers share take back the slots and the probe of a worker whose lease has expired", async () => {
     await setRate(database, "d/m", { requestsPerMinute: null, concurrency: 1 });
     await new SharedRates(partOf("w4")).enter(["d/m"], live);
     const next = new SharedRates(partOf("w1")).enter(["d/m"], live);
@@ -156,7 +156,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
 
   const call = { tokens: 100, costUsd: 0.3 };
 
-  it("let a tenant spend its budget and at most one call more, and name the limit", async () => {
+  it("limits that workers share let a tenant spend its budget and at most one call more, and name the limit", async () => {
     await setBudget(database, "acme", { costUsd: 1, tokens: null, period: "month" });
     const ends: string[] = [];
     const worker = async (id: string): Promise<void> => {
@@ -182,7 +182,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     );
   });
 
-  it("refuse a model without a price when the cost is limited, and start again with the period", async () => {
+  it("limits that workers share refuse a model without a price when the cost is limited", async () => {
     // A process has a new id and reports all that it has settled.
     const budgets = new SharedBudgets(partOf("w5"));
     await expect(budgets.reserve("acme", { tokens: 1, costUsd: null }, live)).rejects.toThrow("price of this model");
@@ -194,7 +194,7 @@ describe.runIf(programs !== undefined)("limits that workers share", () => {
     expect(rows).toEqual([{ usd: 0.01 }]);
   });
 
-  it("charge what a lost worker held, and correct it when the worker is back", async () => {
+  it("limits that workers share charge what a lost worker held, and correct it when the worker is back", async () => {
     await setBudget(database, "lost", { costUsd: 1, tokens: null, period: "total" });
     const lost = new SharedBudgets(partOf("w4"));
     (await lost.reserve("lost", call, live)).settle({ tokens: 1, costUsd: 0.2 });

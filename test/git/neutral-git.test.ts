@@ -41,7 +41,7 @@ const questions: readonly (readonly string[])[] = [
 ];
 
 describe("J01: the runtime's own git", () => {
-  it("runs no program that a repository names, and plain git runs them all", async () => {
+  it("J01: the runtime's own git runs no program that a repository names, and plain git runs them all", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
 
@@ -83,7 +83,7 @@ describe("J01: the runtime's own git", () => {
     );
   });
 
-  it("reads nothing through a work tree that does not belong to the repository", async () => {
+  it("the runtime's own git reads nothing through a work tree outside of the repository", async () => {
     await using folder = await tempFolder({ "elsewhere/secret.txt": "old\n" });
     const repository = await hostileRepository(folder);
     await repository.plain(["config", "core.worktree", folder.at("elsewhere")]);
@@ -91,7 +91,7 @@ describe("J01: the runtime's own git", () => {
     expect(reply).toEqual({ code: 128, stdout: "", stderr: expect.stringContaining("core.worktree") });
   });
 
-  it("does not run a program named git from the workspace or PATH", async () => {
+  it("the runtime's own git is never a program named git from the workspace or PATH", async () => {
     await using folder = await tempFolder();
     await mkdir(folder.at("bin"));
     await writeFile(folder.at("bin/git"), `#!/bin/sh\ntouch ${folder.at("ran")}\n`, { mode: 0o755 });
@@ -106,7 +106,7 @@ describe("J01: the runtime's own git", () => {
     expect(Object.keys(await folder.tree())).toEqual(["bin/git"]);
   });
 
-  it("is searched for where package managers install it, and never in a relative folder", () => {
+  it("the runtime's git is searched for where package managers install it, and never in a relative folder", () => {
     const places = gitPrograms({ CONDA_PREFIX: "/home/me/conda", PATH: "/project/bin" }, "/home/me");
     expect(places).toEqual(
       expect.arrayContaining([
@@ -118,7 +118,7 @@ describe("J01: the runtime's own git", () => {
     expect(gitPrograms({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
   });
 
-  it("is stopped with its children when it takes too long, prints too much or is aborted", async () => {
+  it("the runtime's own git is stopped with its children on a timeout, too much output, or an abort", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     const args = ["log", "-p"];
@@ -164,7 +164,7 @@ describe("the list of git commands allowed to the runtime", () => {
     [["ls-files", "--recurse-submodules"]],
     [["log", "--show-sig"]],
     [["show", "a\0b"]],
-  ])("does not contain %j", async (args) => {
+  ])("the list of git commands allowed to the runtime does not contain %j", async (args) => {
     expect(gitArguments(args)).toMatchObject({ ok: false });
     await expect(runGit(args, { cwd: "." })).rejects.toThrow();
   });

@@ -5,7 +5,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { hostileRepository } from "./hostile-repository.ts";
 
 describe("git in commands of an agent that plans", () => {
-  it("runs no program that a repository or its submodules name, and still shows changes", async () => {
+  it("git of a planning agent runs no program that a repository or submodule names, and shows changes", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     // What a repository says about its submodules goes before a general setting.
@@ -29,7 +29,7 @@ describe("git in commands of an agent that plans", () => {
     expect(await repository.ran()).toContain("fsmonitor");
   });
 
-  it("finds no repository when its programs cannot be determined", async () => {
+  it("git of a planning agent finds no repository when the repository's programs cannot be determined", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     await writeFile(folder.at("repository/.git/config"), "[core\n");

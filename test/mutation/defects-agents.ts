@@ -170,7 +170,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "rows.length >= boardLimits.rows",
     replace: "rows.length > boardLimits.rows",
     test: "test/board/store.test.ts",
-    title: "counts both sources, and refuses a new row only",
+    title: "the capacity of the board counts both sources, and applies to new rows only",
     why: "The board would grow beyond its limit.",
   },
   {
@@ -188,7 +188,7 @@ export const agentsDefects: readonly Defect[] = [
     find: "if (clash !== undefined) throw changedMeanwhile(clash);",
     replace: "",
     test: "test/board/draft.test.ts",
-    title: "keeps changes that others made to other rows meanwhile, and is refused if they changed the same rows",
+    title: "a draft of the board keeps foreign changes of other rows, and is refused for the same rows",
     why: "A consolidation would overwrite a newer change.",
   },
   {
@@ -197,7 +197,7 @@ export const agentsDefects: readonly Defect[] = [
     find: '.replaceAll("|", "\\\\|")',
     replace: "",
     test: "test/board/tool.test.ts",
-    title: "is an element with a table of five columns, without texts",
+    title: "the board's list is a table of five columns, without texts",
     why: "A description could forge columns of the table.",
   },
   {

@@ -143,7 +143,7 @@ export const featureDefects: readonly Defect[] = [
     find: "title.startsWith(own) &&",
     replace: 'title === "" &&',
     test: "test/cli/tree.test.ts",
-    title: "BLX-39 show the names of roles",
+    title: "BLX-39 workers have names of roles and states in the requested language",
     why: "Roles would stay English in every language.",
   },
   {

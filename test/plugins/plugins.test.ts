@@ -18,7 +18,7 @@ async function stage(tree: FileTree) {
 const manifest = (value: object): string => JSON.stringify(value);
 
 describe("a plugin", () => {
-  it("has its parts in the usual folders when its manifest names none", async () => {
+  it("a plugin has its parts in the usual folders when its manifest names none", async () => {
     await using it = await stage({
       "p/plugin.json": manifest({ name: "tools", version: "1.0.0", description: "Some\n tools", lspServers: {} }),
       "p/skills/a/SKILL.md": "x",
@@ -48,7 +48,7 @@ describe("a plugin", () => {
     });
   });
 
-  it("may name its parts, one or several, or have them inline", async () => {
+  it("a plugin may name its parts, one or several, or have them inline", async () => {
     const inline = { mcpServers: { x: { command: "x" } } };
     await using it = await stage({
       "p/.claude-plugin/plugin.json": manifest({
@@ -77,21 +77,21 @@ describe("a plugin", () => {
   });
 
   it.each(["plugin.json", ".github/plugin.json", ".claude-plugin/plugin.json", ".plugin/plugin.json"])(
-    "may have its manifest at %s",
+    "a plugin may have its manifest at %s",
     async (path) => {
       await using it = await stage({ [`folder/${path}`]: manifest({ name: "named" }) });
       expect((await it.load({ given: [it.at("folder")] })).plugins).toMatchObject([{ name: "named" }]);
     },
   );
 
-  it("needs no manifest when it has a part, and is then called like its folder", async () => {
+  it("a plugin needs no manifest when it has a part, and is then named after its folder", async () => {
     await using it = await stage({ "bare/skills/a/SKILL.md": "x", "empty/keep": "" });
     const { plugins, notices } = await it.load({ given: [it.at("bare"), it.at("empty"), it.at("nowhere")] });
     expect(plugins).toMatchObject([{ name: "bare" }]);
     expect(notices.map(({ kind }) => kind)).toEqual(["broken", "broken"]);
   });
 
-  it("is left out with a notice when it is broken, and the others load", async () => {
+  it("a broken plugin is omitted with a notice, and the others load", async () => {
     await using it = await stage({
       "a/plugin.json": "{",
       "b/plugin.json": manifest({ name: "../up" }),
@@ -127,7 +127,7 @@ describe("the loaded plugins", () => {
     "home/installed-plugins/market/notes.txt": "",
   };
 
-  it("come by flag first, then from settings, then installed; a conflict is reported", async () => {
+  it("plugins load by flag first, then from settings, then installed, and a conflict is reported", async () => {
     await using it = await stage(tree);
     const { plugins, notices } = await it.load({ given: [it.at("flag")], configured: [it.at("set"), it.at("more")] });
     expect(plugins.map(({ name, source }) => [name, source])).toEqual([
@@ -139,13 +139,13 @@ describe("the loaded plugins", () => {
     expect(notices).toMatchObject([{ kind: "clash", path: it.at("set") }]);
   });
 
-  it("are only those given by flag on request", async () => {
+  it("plugins given by flag are the only ones on request", async () => {
     await using it = await stage(tree);
     const { plugins } = await it.load({ given: [it.at("flag")], configured: [it.at("more")], onlyGiven: true });
     expect(plugins.map(({ name }) => name)).toEqual(["same"]);
   });
 
-  it("can be switched off by name, but not when a flag names them", async () => {
+  it("plugins can be switched off by name, but not when a flag names them", async () => {
     await using it = await stage(tree);
     const enabled = { same: false, more: false, deep: false };
     const { plugins } = await it.load({ given: [it.at("flag")], configured: [it.at("more")], enabled });
@@ -156,7 +156,7 @@ describe("the loaded plugins", () => {
 describe("a plugin inside the workspace", () => {
   const tree = { "work/p/plugin.json": manifest({ name: "p" }), "work/p/hooks.json": "{}", "work/p/run.sh": "true" };
 
-  it("is loaded by flag, and by settings only in the approved form", async () => {
+  it("a plugin inside the workspace is loaded by flag, and by settings only in the approved form", async () => {
     await using it = await stage(tree);
     expect((await it.load({ given: ["p"] })).plugins).toMatchObject([{ name: "p" }]);
     const untrusted = await it.load({ configured: ["p"] });
@@ -179,7 +179,7 @@ describe("a plugin inside the workspace", () => {
 });
 
 describe("a path of a plugin", () => {
-  it("never leads out of the plugin when the manifest names it", async () => {
+  it("a path of a plugin's manifest never leads out of the plugin", async () => {
     await using it = await stage({ "p/in/a/keep": "", "p/in/f.json": "{}", "p-evil/keep": "", "secret/f.json": "{}" });
     const root = it.at("p");
     await symlink(it.at("secret"), it.at("p/in/link"));
@@ -232,7 +232,7 @@ describe("a path of a plugin", () => {
     expect(found).toBeGreaterThan(0);
   });
 
-  it("never leads out of the plugin when it is a usual folder", async () => {
+  it("a usual folder of a plugin never leads out of the plugin", async () => {
     await using it = await stage({ "p/plugin.json": manifest({ name: "p" }), "secret/hooks.json": "{}" });
     await symlink(it.at("secret"), it.at("p/skills"));
     await symlink(it.at("secret/hooks.json"), it.at("p/hooks.json"));
@@ -241,7 +241,7 @@ describe("a path of a plugin", () => {
     expect(plugins).toMatchObject([{ skillFolders: [], hooks: [], mcpServers: [] }]);
   });
 
-  it("never leads out of the plugin when it is the manifest", async () => {
+  it("a plugin's manifest is never read through a link out of the plugin", async () => {
     await using it = await stage({ "p/skills/keep": "", "secret/plugin.json": manifest({ name: "secret" }) });
     await symlink(it.at("secret/plugin.json"), it.at("p/plugin.json"));
     expect(await it.load({ given: [it.at("p")] })).toMatchObject({ plugins: [], notices: [{ kind: "broken" }] });
@@ -249,7 +249,7 @@ describe("a path of a plugin", () => {
 });
 
 describe("the environment of a plugin", () => {
-  it("contains its folder, its data folder and the folder of the project", async () => {
+  it("the environment of a plugin contains its folder, its data folder and the folder of the project", async () => {
     await using it = await stage({ "p/plugin.json": manifest({ name: "p" }) });
     const { plugins } = await it.load({ given: [it.at("p")] });
     const [plugin] = plugins;
@@ -264,7 +264,7 @@ describe("the environment of a plugin", () => {
     });
   });
 
-  it("has a name that is safe as a folder", () => {
+  it("the name of a plugin is safe as a folder name", () => {
     for (const name of ["..", ".", "a/b", "a\\b", "-x", "x ", "", "__proto__", "constructor", "n".repeat(65)])
       expect([name, typeof parseManifest(JSON.stringify({ name }))]).toEqual([name, "string"]);
     for (const name of ["a", "my-plugin", "Tools_2.x"])
@@ -281,7 +281,7 @@ describe("a damaged list of installed plugins", () => {
     ["empty", ""],
     ["too large", `{"a": "${"x".repeat(1024 * 1024)}"}`],
     ["of another form", '{"plugins": [{"name": 1}]}'],
-  ])("is neither used nor overwritten when it is %s", async (_, text) => {
+  ])("a damaged list of installed plugins is neither used nor overwritten when it is %s", async (_, text) => {
     await using it = await stage({
       ...installed,
       "home/plugins.json": text,
@@ -296,7 +296,7 @@ describe("a damaged list of installed plugins", () => {
     expect(await readFile(it.at("home/plugins.json"), "utf8")).toBe(text);
   });
 
-  it("leaves out all installed plugins, because it may have disabled any of them", async () => {
+  it("a damaged list of installed plugins omits all of them, because it may have disabled any", async () => {
     await using it = await stage({ ...installed, "home/plugins.json": "{" });
     const { plugins, notices } = await it.load();
     expect(plugins).toEqual([]);

@@ -29,13 +29,13 @@ const routes: Readonly<Record<string, (text: string) => string>> = {
 };
 
 describe("E02: credentials of every shape", () => {
-  it("are more than fifty shapes, two hundred in all", () => {
+  it("the corpus of credentials has more than fifty shapes, two hundred in all", () => {
     const shapes = new Set(planted.map(({ shape }) => shape));
     expect(shapes.size).toBeGreaterThanOrEqual(50);
     expect(planted.length * Object.keys(routes).length).toBeGreaterThanOrEqual(200);
   });
 
-  it.each(Object.entries(routes))("do not survive as %s", (_, route) => {
+  it.each(Object.entries(routes))("E02: credentials of every shape do not survive as %s", (_, route) => {
     const survivors = planted.filter(({ text, secret }) => {
       const shown = route(text);
       const parts = secret.split("\n").filter((line) => !line.startsWith("-----"));
@@ -44,7 +44,7 @@ describe("E02: credentials of every shape", () => {
     expect(survivors.map(({ shape, text }) => `${shape}: ${text}`)).toEqual([]);
   });
 
-  it("do not survive when a key block is cut short, numbered or in a diff", () => {
+  it("E02: key blocks do not survive when they are cut short, numbered or in a diff", () => {
     const key = planted.find(({ shape }) => shape === "RSA PRIVATE KEY")?.text ?? "";
     const lines = key.split("\n");
     const ways = [
@@ -58,7 +58,7 @@ describe("E02: credentials of every shape", () => {
 });
 
 describe("ordinary text", () => {
-  it("loses at most one part in ten thousand lines to a false alarm", () => {
+  it("ordinary text loses at most one part in ten thousand lines to a false alarm", () => {
     const roots = ["src", "test", "docs", "node_modules/zod/src", "node_modules/vite/dist", "node_modules/@types/node"];
     let lines = 0;
     const alarms: string[] = [];
@@ -76,7 +76,7 @@ describe("ordinary text", () => {
     expect(alarms.length, alarms.join("\n")).toBeLessThanOrEqual(lines / 5_000);
   });
 
-  it("is stored as facts unchanged: at most one line in ten thousand is masked or refused", () => {
+  it("ordinary facts are stored unchanged: at most one line in ten thousand is masked or refused", () => {
     const memory = agentMemory({
       store: () => injectedMemory(),
       redactor,
@@ -110,7 +110,7 @@ describe("ordinary text", () => {
     "token_type: bearer, expires_in: 3600",
     "the bearer of this message, basic authentication and tokens: 1234",
     "passwordField2.value = accountKeyName1",
-  ])("is not changed: %s", (line) => {
+  ])("an ordinary line is not changed: %s", (line) => {
     expect(redactor.text(line)).toBe(line);
   });
 });

@@ -138,7 +138,7 @@ async function remains({ session, home, folder, heard, requests }: Stage): Promi
 }
 
 describe("secrets that were planted in sessions with a memory", () => {
-  it("have fifty shapes, two hundred in all, in four routes", () => {
+  it("the planted secrets have fifty shapes, two hundred in all, in four routes", () => {
     const all = Object.values(routes).flatMap(({ seed }) => plantedSecrets(seed));
     expect(new Set(all.map(({ shape }) => shape)).size).toBeGreaterThanOrEqual(50);
     expect(new Set(all.map(({ secret }) => secret)).size).toBe(all.length);
@@ -146,7 +146,7 @@ describe("secrets that were planted in sessions with a memory", () => {
   });
 
   it.each(Object.entries(routes))(
-    "are in no file, export, event or request when they come through %s",
+    "planted secrets are in no file, export, event or request when they come through %s",
     async (_, route) => {
       const planted = plantedSecrets(route.seed);
       const { files, environment, ...own } = route.options(planted);
@@ -168,7 +168,7 @@ describe("secrets that were planted in sessions with a memory", () => {
     },
   );
 
-  it("are neither in the table nor in the output of the context board", async () => {
+  it("planted secrets are neither in the table nor in the output of the context board", async () => {
     const planted = plantedSecrets(5);
     const adds = factsOf(textsOf(planted)).map((text, index): Call => {
       const entry = { name: `entry-${index}`, description: `about ${text.slice(0, 80)}`, context: text };

@@ -10,7 +10,7 @@ import { agentPool, task } from "../support/agent-pool.ts";
 import { echo } from "../support/stage.ts";
 
 describe("An agent in the background", () => {
-  it("is interrupted, not denied, when the session is closed while it waits for a permission", async () => {
+  it("a background agent is interrupted, not denied, when the session closes during its permission request", async () => {
     const poke = defineTool({
       name: "poke",
       description: "pokes",
@@ -41,7 +41,7 @@ describe("An agent in the background", () => {
     expect(JSON.stringify(ends.map(({ data }) => data))).not.toContain("denied");
   });
 
-  it("lets its workers work in its own worktree", async () => {
+  it("a background agent lets its workers work in its own worktree", async () => {
     let worktree: unknown;
     const parts = {
       agentId: "parent",
@@ -65,7 +65,7 @@ describe("An agent in the background", () => {
 });
 
 describe("the second of two steering messages", () => {
-  it("survives a failed write of the first", async () => {
+  it("the second of two steering messages survives a failed write of the first", async () => {
     const pending = new PendingMessages();
     pending.steer({ messageId: "1", content: "a", mode: "immediate" });
     pending.steer({ messageId: "2", content: "b", mode: "immediate" });

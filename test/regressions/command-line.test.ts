@@ -15,13 +15,13 @@ import { createRuntime } from "../../src/runtime/runtime.ts";
 import { worktreeStage } from "../session/worktree-stage.ts";
 
 describe("Flags", () => {
-  it.each(["", " ", ","])("do not accept %j as a rule", (value) => {
+  it.each(["", " ", ","])("permission flags do not accept %j as a rule", (value) => {
     for (const name of ["allow-tool", "deny-tool"]) {
       expect(() => parse([`--${name}=${value}`]).list(name)).toThrow(`--${name} needs a value`);
     }
   });
 
-  it("keep a rule with an open bracket in one piece, so that the error shows all of it", () => {
+  it("permission flags keep a rule with an open bracket in one piece, and the error shows all of it", () => {
     expect(parse(["--allow-tool", "read, shell(git, push"]).list("allow-tool")).toEqual(["read", "shell(git, push"]);
     expect(parse(["--allow-tool", "shell(a, b),write"]).list("allow-tool")).toEqual(["shell(a, b)", "write"]);
     const rule = { effect: "allow", source: { name: "--allow-tool" } } as const;
@@ -31,7 +31,7 @@ describe("Flags", () => {
     );
   });
 
-  it("reports unknown flags in one clean sentence", () => {
+  it("the error for unknown flags is one sentence", () => {
     const { message, hint } = usage("Unknown flag --promt. Did you mean --prompt?");
     expect(withHint(message, hint)).toBe("Unknown flag --promt. Did you mean --prompt? See `troupe --help`.");
     expect(withHint("It is so. ", "Do that.")).toBe("It is so. Do that.");
@@ -39,7 +39,7 @@ describe("Flags", () => {
 });
 
 describe("The state root", () => {
-  it("is never relative because HOME is empty or relative", () => {
+  it("the state root is never relative because HOME is empty or relative", () => {
     const registered = join(userInfo().homedir, ".troupe");
     const before = process.env.HOME;
     try {
@@ -57,7 +57,7 @@ describe("The state root", () => {
 });
 
 describe("agents that still work at the end", () => {
-  it("are reported as interrupted, cut off after a wait, or not waited for", () => {
+  it("agents that still work at the end are reported as interrupted, cut off after a wait, or not awaited", () => {
     const line = (isInterrupted: boolean, waitMs: number) =>
       leftLines(["a", "b"], {
         session: { id: "s", agents: { tasks: undefined } },
@@ -78,11 +78,11 @@ describe("JSON that cannot be read", () => {
     ['{\n "mcpServers": {\n  "server": { "command": nope, "args": [] }\n }\n}', " (line 3)"],
     ["{ half", ""],
     ['{ "a": 1 }', ""],
-  ])("is reported with its line, where the engine gives it: %j", (text, place) => {
+  ])("a JSON error has its line, where the engine gives it: %j", (text, place) => {
     expect(jsonErrorPosition(text)).toBe(place);
   });
 
-  it("is reported with its line in a file of hooks", () => {
+  it("a JSON error in a hooks file has its line", () => {
     const origin = { scope: "user", owner: "user", file: "hooks.json" } as const;
     const place = { origin } as unknown as Parameters<typeof parseHookFile>[1];
     const { notices } = parseHookFile('{\n "hooks": {},\n}', place);
@@ -91,7 +91,7 @@ describe("JSON that cannot be read", () => {
 });
 
 describe("Deleting a session", () => {
-  it("is refused for unmerged work, and leaves nothing in the repository when forced", async () => {
+  it("deleting a session is refused for unmerged work, and leaves nothing in the repository when forced", async () => {
     await using stage = await worktreeStage();
     const runtime = createRuntime({ environment: {}, home: stage.temp.at("home") });
     const log = await runtime.store.create("0123abcd-0000-4000-8000-000000000000");

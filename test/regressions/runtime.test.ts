@@ -9,7 +9,7 @@ import { dataOf } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 
 describe("A session of the runtime", () => {
-  it("reads nothing outside of its folder with all paths allowed when settings forbid that", () =>
+  it("a session reads nothing outside of its folder with all paths allowed when settings forbid that", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const settings = { permissions: { disableBypassPermissionsMode: "disable" } };
       await root.files({ "home/settings.json": JSON.stringify(settings), "outside.txt": "OUTSIDE-CONTENT" });
@@ -25,7 +25,7 @@ describe("A session of the runtime", () => {
       expect(JSON.stringify(done)).not.toContain("OUTSIDE-CONTENT");
     }));
 
-  it("resumes with the model of its main agent, not with that of a background agent", () =>
+  it("a session resumes with the model of its main agent, not with that of a background agent", () =>
     inPlace(
       async ({ root, folder, runtime }) => {
         const work = { baseUrl: "http://127.0.0.1:9/v1", wireApi: "completions", apiKeyVariable: "K" };
@@ -40,7 +40,7 @@ describe("A session of the runtime", () => {
       { K: "secret-value-1234567" },
     ));
 
-  it("may lack the skill tool, which it offers", () =>
+  it("a session may exclude the skill tool that it offers", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const model = await script({ say: "ok" });
       const one = await runtime.createSession({ cwd: folder, model: { name: model } });
@@ -57,7 +57,7 @@ describe("A session of the runtime", () => {
       expect(left).not.toContain("skill");
     }));
 
-  it("redacts the secrets of .env that commands receive", () =>
+  it("a session redacts the secrets of .env that commands receive", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const secret = "p7fWq2LmZr81xTyQ";
       await root.files({
@@ -79,7 +79,7 @@ describe("A session of the runtime", () => {
       expect(text).not.toContain(secret);
     }));
 
-  it("resumes in plan mode if it began in plan mode and no mode is requested", () =>
+  it("a session of the runtime resumes in plan mode if it began in plan mode and no mode is requested", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const one = await runtime.createSession({
         cwd: folder,
@@ -94,7 +94,7 @@ describe("A session of the runtime", () => {
       expect(mode).toBe("plan");
     }));
 
-  it("accepts a rule about a server that only an agent brings", () =>
+  it("a session accepts a rule about a server that only an agent brings", () =>
     inPlace(async ({ root, folder, runtime, script }) => {
       const head = "name: dba\ndescription: d\nmcp-servers:\n  proddb:\n    command: /bin/true";
       await root.files({ "home/agents/dba.md": `---\n${head}\n---\nYou are dba.\n` });
@@ -106,7 +106,7 @@ describe("A session of the runtime", () => {
       await session.close();
     }));
 
-  it("stops the check of autopilot when it is closed", () =>
+  it("a session that is closed stops the check of autopilot", () =>
     inPlace(async ({ folder, runtime, script }) => {
       const session = await runtime.createSession({
         cwd: folder,

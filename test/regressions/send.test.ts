@@ -11,7 +11,7 @@ import { stage, tool } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 
 describe("A message", () => {
-  it("is settled when the message before it fails repeatedly", async () => {
+  it("a message is settled when the message before it fails repeatedly", async () => {
     const { session } = await stage([says("x")], {
       promptAndTools: { system: "s", tools: [], ready: () => Promise.reject(new Error("pins cannot be read")) },
     });
@@ -20,7 +20,7 @@ describe("A message", () => {
     expect(second).not.toBe("never settled");
   });
 
-  it("is settled when it follows a restored message and the session is closed", async () => {
+  it("a message is settled when it follows a restored message and the session is closed", async () => {
     const { store, session } = await resumedWithWaiting();
     const sent = session.sendAndWait({ prompt: "new" }).catch(messageOf);
     await pause(10);
@@ -30,7 +30,7 @@ describe("A message", () => {
     expect(JSON.stringify(events)).toContain('"new"');
   });
 
-  it("is settled as accepted without waiting for the answer to a restored message", async () => {
+  it("a message is settled as accepted without waiting for the answer to a restored message", async () => {
     const { session } = await resumedWithWaiting();
     const sent = await within(session.send({ prompt: "new" }), 500);
     session.abort();
@@ -39,7 +39,7 @@ describe("A message", () => {
 });
 
 describe("An abort during a hook", () => {
-  it("aborts the run when the agent is about to stop", async () => {
+  it("an abort during a hook at agentStop aborts the run", async () => {
     const asked = deferred<void>();
     const { session } = await stage([says("ok"), says("second")], { hooks: slowHook("agentStop", asked.resolve) });
     const one = session.sendAndWait({ prompt: "one" });
@@ -48,7 +48,7 @@ describe("An abort during a hook", () => {
     expect((await one).kind).toBe("aborted");
   });
 
-  it("is not reported as a defect when the hook receives an error", async () => {
+  it("an abort during a hook at errorOccurred is not reported as a defect", async () => {
     const asked = deferred<void>();
     const { session } = await stage([fails("authentication")], { hooks: slowHook("errorOccurred", asked.resolve) });
     const one = session.sendAndWait({ prompt: "one" });
@@ -59,7 +59,7 @@ describe("An abort during a hook", () => {
 });
 
 describe("A session", () => {
-  it("is resumed in plan mode when it began in plan mode", async () => {
+  it("a session is resumed in plan mode when it began in plan mode", async () => {
     const store = memoryStore();
     const first = await stage([says("ok")], { store, mode: "plan" });
     await first.session.sendAndWait({ prompt: "one" });
@@ -68,7 +68,7 @@ describe("A session", () => {
     expect(session.mainAgent.modes.current).toBe("plan");
   });
 
-  it("redacts secrets in the error of an outcome", async () => {
+  it("the outcome of a session has no secrets in its error", async () => {
     const secret = "sk-live-Zq81mmWwPq02LkXx77Ty";
     const { session } = await stage([fails("authentication", { message: `bad key ${secret}` })], {
       redactor: createRedactor({ values: [{ name: "KEY", value: secret }] }),
@@ -79,7 +79,7 @@ describe("A session", () => {
     expect(outcome.error.message).not.toContain(secret);
   });
 
-  it("closes its log when another part cannot be closed", async () => {
+  it("a session closes its log when another part cannot be closed", async () => {
     const { session } = await stage([says("x")], { onClose: () => Promise.reject(new Error("shell stuck")) });
     await session.sendAndWait({ prompt: "one" });
     let closed = false;
@@ -93,7 +93,7 @@ describe("A session", () => {
     expect(closed).toBe(true);
   });
 
-  it("runs hooks for a message that reaches a working agent", async () => {
+  it("a session runs hooks for a message that reaches a working agent", async () => {
     const gate = deferred<string>();
     const heard: unknown[] = [];
     const { session } = await stage([calls(["wait"]), says("ok")], {

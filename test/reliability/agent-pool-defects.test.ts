@@ -77,7 +77,7 @@ async function rulesBroken(program: string, root: string, lives: readonly Life[]
 }
 
 describe("the checker applied to the log of a program with a defect", () => {
-  it.each(defects)("finds that $name", async ({ name, rule, lives, ...defect }) => {
+  it.each(defects)("the checker of a log with a defect finds that $name", async ({ name, rule, lives, ...defect }) => {
     const seeded = join(folder.path, "seeded.mjs");
     await buildProgram(ENTRY, seeded, defect);
     const [whole, broken] = await Promise.all([

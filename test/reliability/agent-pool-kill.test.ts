@@ -180,17 +180,17 @@ async function checkRecovery(at: number): Promise<void> {
 }
 
 describe("a tree of agents killed by kill -9", () => {
-  it("loses no agent between any two events: all are listed, nothing runs twice, each is reported once and can continue", {
+  it("a tree of agents killed between any two events loses no agent and runs nothing twice", {
     timeout: 600_000,
   }, async () => {
     await forEach(slow ? Array.from({ length: EVENTS }, (_, index) => index + 1) : SAMPLE, checkAfterKill);
   });
 
-  it("loses no agent when it is killed again while it is resumed", { timeout: 600_000 }, async () => {
+  it("a tree of agents loses no agent when it is killed again while it is resumed", { timeout: 600_000 }, async () => {
     await forEach(slow ? [14, 30, 47, 61, 68, 76, 93] : [47, 68], checkRecovery);
   });
 
-  it("notifies the parent when it is killed between the reads and the end of a call", async () => {
+  it("a parent is notified when the process is killed between the reads and the end of a call", async () => {
     const root = newRoot();
     await killed(root, "create", "troupe.task_notice_delivered idle chief");
     const { events } = await agentPoolStore(root).read("one");
@@ -201,7 +201,7 @@ describe("a tree of agents killed by kill -9", () => {
     await taken.session.close();
   });
 
-  it("tells the sender of a message to an idle agent that it does not run when it is killed right after the message", async () => {
+  it("a sender is told that an idle agent does not run when the process is killed right after the message", async () => {
     const root = newRoot();
     expect(await killed(root, "write", "troupe.task_message")).toMatchObject({ finished: false, errors: "" });
     const taken = await acceptPrompt(root);
@@ -211,7 +211,7 @@ describe("a tree of agents killed by kill -9", () => {
     await taken.session.close();
   });
 
-  it("finishes when it is not killed", async () => {
+  it("a tree of agents finishes when it is not killed", async () => {
     const root = newRoot();
     expect(await killed(root, "create", 0)).toMatchObject({ finished: true, errors: "" });
     expect([...ledgerOf(root)].sort()).toEqual(["clerk", "helper", "worker"]);

@@ -88,7 +88,9 @@ async function load(count: number): Promise<Facts> {
 }
 
 describe(`${many} agents at once, with faults and rate limits`, () => {
-  it("end in bounded memory, and the event loop stays free", { timeout: 600_000 }, async () => {
+  it("many agents at once with faults and rate limits end in bounded memory with a free event loop", {
+    timeout: 600_000,
+  }, async () => {
     const small = await load(few);
     const large = await load(many);
     const perAgent = (large.peakBytes - small.peakBytes) / (many - few) / MEBIBYTE;

@@ -52,7 +52,9 @@ function endsOf(events: readonly SessionEvent[]): Map<string, number> {
 }
 
 describe(`${tasks} agents in a process that is killed ${kills} times`, () => {
-  it("have one end or are idle, and are reported once", { timeout: 600_000 }, async () => {
+  it("agents in a process that is killed repeatedly have one end or are idle, and are reported once", {
+    timeout: 600_000,
+  }, async () => {
     const { events, last, cutOff } = await lives();
     expect(last).toMatchObject({ finished: true, errors: "" });
     expect(checkTasks(events, settled)).toEqual([]);

@@ -135,7 +135,7 @@ async function each<T>(points: readonly T[], work: (point: T) => Promise<void>):
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
 
 describe("a consolidation killed by signal 9", () => {
-  it("leaves the board as before or as after when it is killed between its statements", {
+  it("a consolidation killed between its statements leaves the board as before or as after", {
     timeout: 300_000,
   }, async () => {
     const all = statements.flatMap((_, index) => [`${index + 1}`, `${index + 1}+`]);
@@ -152,7 +152,7 @@ describe("a consolidation killed by signal 9", () => {
   });
 
   it.runIf(slow && canPreload)(
-    "leaves the board as before or as after when it is killed at any write, whole or torn",
+    "a consolidation killed at any write, whole or torn, leaves the board as before or as after",
     { timeout: 1_800_000 },
     async () => {
       const shim = join(folder.path, "shim.so");
@@ -189,7 +189,7 @@ describe("a consolidation killed by signal 9", () => {
     },
   );
 
-  it("leaves the board as before or as after with any part of its write-ahead log on disk", async () => {
+  it("a consolidation killed with any part of its write-ahead log on disk leaves a whole board", async () => {
     // Right after its commit all of the change is in the log of writes, and nothing of it elsewhere.
     const left = newHome();
     // What was there before is in the file itself: what is cut off below is of this change alone.

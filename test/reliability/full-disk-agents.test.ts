@@ -59,9 +59,12 @@ describe("a disk that is full for a moment while a subagent works", () => {
   it.each([
     ["reads", true],
     ["has effects", false],
-  ])("leaves no call and no agent without an end in the log, with a tool that %s", async (_, isReadOnly) => {
-    let at = 1;
-    while (await run(at, { isReadOnly })) at += STRIDE;
-    expect(at).toBeGreaterThan(20);
-  });
+  ])(
+    "a disk that is full for a moment leaves no call and no agent without an end, with a tool that %s",
+    async (_, isReadOnly) => {
+      let at = 1;
+      while (await run(at, { isReadOnly })) at += STRIDE;
+      expect(at).toBeGreaterThan(20);
+    },
+  );
 });

@@ -56,8 +56,8 @@ describe.each([
 ])("%s at every operation", (_name, code) => {
   it.each([
     ["once", false],
-    ["until it is mended", true],
-  ])("%s", async (_name, lasting) => {
+    ["until it is repaired", true],
+  ])("a session survives a disk that fails at every operation: %s", async (_name, lasting) => {
     let at = 1;
     while (await run({ at, fault: { kind: "fail", code, lasting } })) at++;
     expect(at).toBeGreaterThan(8);
@@ -84,7 +84,7 @@ describe("a notice that cannot be written", () => {
   it.each([
     ["wakes nobody", false],
     ["wakes the agent", true],
-  ])("reaches the model and the log exactly once when it %s", async (_name, wakes) => {
+  ])("a notice that cannot be written reaches the model and the log exactly once when it %s", async (_name, wakes) => {
     for (let at = 1; ; at++) {
       const found = await notices({ at, fault: { kind: "fail", code: "ENOSPC" } }, wakes);
       if (!found) return expect(at).toBeGreaterThan(4);

@@ -95,11 +95,11 @@ const faults: Readonly<Record<string, readonly [Fault, RegExp]>> = {
 };
 
 describe("the checker of kill rounds", () => {
-  it("finds no problem in an undamaged log", async () => {
+  it("the checker of kill rounds finds no problem in an undamaged log", async () => {
     expect(await check({})).toEqual([]);
   });
 
-  it.each(Object.entries(faults))("notices %s", async (_name, [fault, words]) => {
+  it.each(Object.entries(faults))("the checker of kill rounds notices %s", async (_name, [fault, words]) => {
     expect((await check(fault)).join("\n")).toMatch(words);
   });
 });

@@ -122,22 +122,25 @@ async function atEvery(fault: FaultPlan["fault"], operations?: FaultPlan["operat
 }
 
 describe("a turn with three tools", () => {
-  it("survives kill -9 before each operation", async () => {
+  it("a turn with three tools survives kill -9 before each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "before" })).toBeGreaterThan(10);
   });
 
-  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])("survives kill -9 with %s of each write done", async (share) => {
-    expect(await atEvery({ kind: "tear", share, end: "kill" }, ["write"])).toBeGreaterThan(3);
-  });
+  it.each(slow ? [0, 0.25, 0.5, 0.75, 1] : [0.5])(
+    "a turn with three tools survives kill -9 with %s of each write done",
+    async (share) => {
+      expect(await atEvery({ kind: "tear", share, end: "kill" }, ["write"])).toBeGreaterThan(3);
+    },
+  );
 
-  it.runIf(slow)("survives kill -9 after each operation", async () => {
+  it.runIf(slow)("a turn with three tools survives kill -9 after each operation", async () => {
     expect(await atEvery({ kind: "kill", when: "after" })).toBeGreaterThan(10);
   });
 });
 
 describe("a session under load", () => {
   const kills = slow ? 200 : 4;
-  it(`survives kill -9 ${kills} times: everything reopens, nothing acknowledged is lost`, {
+  it(`a session under load survives kill -9 ${kills} times and loses nothing acknowledged`, {
     timeout: 600_000,
   }, async () => {
     let seed = Number(process.env.TROUPE_SEED ?? 7);

@@ -150,17 +150,17 @@ function treeOf(root: string): Record<string, string> {
 }
 
 describe("a kill at every operation on disk", { timeout: 300_000 }, () => {
-  it("leaves a rewind with files done or not done, for the conversation and the files alike", async () => {
+  it("a kill at every disk operation leaves a rewind with files done or not done, also in the conversation", async () => {
     expect(await atEveryOperation(rewound, checkWhole)).toBeGreaterThan(25);
   });
 
-  it("leaves the undo of a rewind done or not done", async () => {
+  it("a kill at every disk operation leaves the undo of a rewind done or not done", async () => {
     expect(
       await atEveryOperation(restored, checkWhole, { first: 2, prepare: (home) => rewound(home, nodeDisk) }),
     ).toBeGreaterThan(25);
   });
 
-  it("leaves a fork complete or absent, and its source unchanged", async () => {
+  it("a kill at every disk operation leaves a fork complete or absent, and its source unchanged", async () => {
     const before = (await storeOf(template).read(ID)).events.map(({ id }) => id);
     const forked = async (home: string, disk: Disk): Promise<void> => {
       await createRuntime({ environment: { HOME: folder.path }, home, disk }).forkSession({ sessionId: ID });
@@ -195,7 +195,7 @@ describe("a kill at every operation on disk", { timeout: 300_000 }, () => {
   });
 });
 
-it("changes of a person between the kill and the next opening are kept", async () => {
+it("the user's changes between a kill and the next opening are kept", async () => {
   const dyingAt = async (at: number): Promise<{ home: string; isRewound: boolean }> => {
     const home = staged();
     const { disk, dead } = mortal({ at, fault: { kind: "kill", when: "before" } });

@@ -23,11 +23,11 @@ describe("the default limits on agents", () => {
     ["a plan of next year", 32],
     ["broken", 32],
     [undefined, 32],
-  ])("ORC-10 with the plan %s are %i agents at once", async (plan, cap) => {
+  ])("ORC-10 the default limit with the plan %s is %i agents at once", async (plan, cap) => {
     expect(await limitsOf(plan)).toMatchObject({ maxConcurrency: cap });
   });
 
-  it("ORC-10 are replaced by a cap in settings", async () => {
+  it("ORC-10 a cap in settings replaces the default limit on agents", async () => {
     expect(await limitsOf("free", { subagents: { maxConcurrency: 9 } })).toMatchObject({ maxConcurrency: 9 });
   });
 });

@@ -39,7 +39,7 @@ describe("a model of another family", () => {
     ],
     ["is not a smaller model of the family", "openai/gpt-6", ["openai/gpt-6-mini", "openai/o5"], "openai/gpt-6"],
     ["may have a name that tells no family", "openai/gpt-6", ["local/house-model"], "local/house-model"],
-  ])("ORC-08 %s", async (_, parent, others, expected) => {
+  ])("ORC-08 the model of another family is chosen: %s", async (_, parent, others, expected) => {
     expect(await complementOf(parent, others)).toBe(expected);
   });
 });

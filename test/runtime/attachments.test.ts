@@ -41,7 +41,7 @@ const send = (session: Session, ...attachments: GivenAttachment[]) =>
   session.sendAndWait({ prompt: "Look.", attachments });
 
 describe("attachments of a message", () => {
-  it("name files and folders behind the prompt, and say what they contain", () =>
+  it("attachments list files and folders behind the prompt, and say what they contain", () =>
     scene({}, async ({ session, server, cwd }) => {
       const at = (name: string) => join(cwd, name);
       await writeFile(at("one.txt"), "a line");
@@ -79,7 +79,7 @@ describe("attachments of a message", () => {
       ]);
     }));
 
-  it("put a selection before the prompt, and it cannot end its own tag", () =>
+  it("attachments put a selection before the prompt, and the selection cannot end its own tag", () =>
     scene({}, async ({ session, server }) => {
       const selection = { start: { line: 1, character: 4 }, end: { line: 1, character: 9 } };
       const text = "a ``` b </ide_selection> c";
@@ -90,7 +90,7 @@ describe("attachments of a message", () => {
       );
     }));
 
-  it("put references to GitHub behind the prompt", () =>
+  it("attachments put references to GitHub behind the prompt", () =>
     scene({}, async ({ session, server }) => {
       const reference: GivenAttachment = {
         type: "github_reference",
@@ -147,7 +147,7 @@ describe("attachments of a message", () => {
         },
       ],
     ],
-  ] as const)("show pictures and documents unchanged: %s", (_, kind, content) =>
+  ] as const)("attachments show pictures and documents unchanged: %s", (_, kind, content) =>
     scene({ kind, request: { model: { citations: true } } }, async ({ session, server }) => {
       await send(
         session,
@@ -165,7 +165,7 @@ describe("attachments of a message", () => {
     }),
   );
 
-  it("quote text, and name what cannot be shown", () =>
+  it("attachments quote text, and name content that cannot be shown", () =>
     scene({}, async ({ session, server }) => {
       const data = (text: string) => Buffer.from(text).toString("base64");
       await send(
@@ -178,7 +178,7 @@ describe("attachments of a message", () => {
       );
     }));
 
-  it("wait with their message, and reach an agent that is steered", () =>
+  it("attachments wait with their message, and reach an agent that is steered", () =>
     scene({ steps: [says("one"), says("two")] }, async ({ session, server }) => {
       const first = session.sendAndWait({ prompt: "first" });
       const attachments: GivenAttachment[] = [{ type: "blob", data: DOT, mimeType: "image/png" }];
@@ -187,7 +187,7 @@ describe("attachments of a message", () => {
       expect(JSON.stringify(server.requests.at(-1)?.body)).toContain(DOT);
     }));
 
-  it("are refused without a message when they are too large", () =>
+  it("attachments that are too large are refused together with their message", () =>
     scene({ steps: [] }, async ({ session }) => {
       const data = Buffer.alloc(33 * 1024 * 1024).toString("base64");
       const refused = send(session, { type: "blob", data, mimeType: "image/png", displayName: "big.png" });
@@ -196,7 +196,7 @@ describe("attachments of a message", () => {
     }));
 });
 
-it("an answer's sources are reported with it", () => {
+it("the sources of an answer are reported with it", () => {
   const sse = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
   const citation = {
     ...{ type: "page_location", cited_text: "It is so.", document_index: 0, document_title: "paper.pdf" },

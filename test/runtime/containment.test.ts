@@ -36,7 +36,7 @@ function contain(folder: TempFolder, policy: Policy, mode: "auto" | "off" = "aut
 const place = (cwd: string) => ({ workspace: [cwd], cwd, ownTerminal: false, detached: false });
 
 describe("files that rules deny to read", () => {
-  it("are found below every allowed folder, in any case, through links, and again when they change", async () => {
+  it("denied files are found below every allowed folder, in any case, through links, and after a change", async () => {
     await using folder = await tempFolder({
       "work/secret.txt": "",
       "work/a/SECRET.TXT": "",
@@ -63,14 +63,17 @@ describe("files that rules deny to read", () => {
     );
   });
 
-  it.each([["read(work)"], ["read"]])("are not searched for where a rule denies everything: %s", async (rule) => {
-    await using folder = await tempFolder({ "work/a": "" });
-    const found = await new DeniedFileFinder(policyIn(folder.at("work"), rule), folder.at("work")).find();
-    expect(found.complete).toBe(false);
-    expect(found.paths).toEqual([]);
-  });
+  it.each([["read(work)"], ["read"]])(
+    "denied files are not searched for where a rule denies everything: %s",
+    async (rule) => {
+      await using folder = await tempFolder({ "work/a": "" });
+      const found = await new DeniedFileFinder(policyIn(folder.at("work"), rule), folder.at("work")).find();
+      expect(found.complete).toBe(false);
+      expect(found.paths).toEqual([]);
+    },
+  );
 
-  it("are reported as incomplete when a name on the way is not valid UTF-8", async () => {
+  it("denied files are reported as incomplete when a name on the way is not valid UTF-8", async () => {
     await using folder = await tempFolder({ "work/a.txt": "", "work/sub/b.txt": "" });
     const inside = Buffer.from(`${folder.at("work/sub")}/d`);
     const odd = (name: string, end: string): Buffer =>
@@ -85,25 +88,28 @@ describe("files that rules deny to read", () => {
     expect(await find()).toMatchObject({ complete: false });
   });
 
-  it.runIf(process.getuid?.() !== 0)("include a folder of the user as a whole when it cannot be listed", async () => {
-    await using folder = await tempFolder({ "work/locked/secret.txt": "", "work/passed/secret.txt": "" });
-    const [locked, passed] = [folder.at("work/locked"), folder.at("work/passed")];
-    chmodSync(locked, 0o000);
-    chmodSync(passed, 0o600);
-    const finder = new DeniedFileFinder(policyIn(folder.at("work"), "read(secret.txt)"), folder.at("work"));
-    const { paths } = await finder.find();
-    for (const path of [locked, passed]) chmodSync(path, 0o700);
-    expect([...paths].sort()).toEqual([locked, passed]);
-  });
+  it.runIf(process.getuid?.() !== 0)(
+    "denied files include a folder of the user as a whole when it cannot be listed",
+    async () => {
+      await using folder = await tempFolder({ "work/locked/secret.txt": "", "work/passed/secret.txt": "" });
+      const [locked, passed] = [folder.at("work/locked"), folder.at("work/passed")];
+      chmodSync(locked, 0o000);
+      chmodSync(passed, 0o600);
+      const finder = new DeniedFileFinder(policyIn(folder.at("work"), "read(secret.txt)"), folder.at("work"));
+      const { paths } = await finder.find();
+      for (const path of [locked, passed]) chmodSync(path, 0o700);
+      expect([...paths].sort()).toEqual([locked, passed]);
+    },
+  );
 
-  it("never include the working folder, whatever a link of that name leads to", async () => {
+  it("denied files never include the working folder, whatever a link of that name leads to", async () => {
     await using folder = await tempFolder({ "work/a": "" });
     symlinkSync("..", folder.at("work/secret"));
     const found = await new DeniedFileFinder(policyIn(folder.at("work"), "read(secret)"), folder.at("work")).find();
     expect(found).toMatchObject({ paths: [], complete: false });
   });
 
-  it("are hidden from agents that work elsewhere if they are denied to the session", async () => {
+  it("denied files of the session are hidden from agents in other folders too", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "", "tree/secret.txt": "" });
     const outer = policyIn(folder.at("work"), "read(secret.txt)");
     const inner = policyWith(outer, { containment: contain(folder, outer), roots: [folder.at("tree")] });
@@ -120,7 +126,7 @@ describe("denials that the sandbox enforces", () => {
   };
 
   it.skipIf(!withBubblewrap)(
-    "cover reading and network, but not changes, and no command outside of the sandbox",
+    "sandbox denials cover reading and network, but not changes, and no command outside of the sandbox",
     async () => {
       await using folder = await tempFolder({ "work/secret.txt": "" });
       const policy = policyIn(folder.at("work"), ...denyTools);
@@ -132,20 +138,23 @@ describe("denials that the sandbox enforces", () => {
     },
   );
 
-  it.skipIf(!withBubblewrap)("do not apply to a shell that was started before the file existed", async () => {
-    await using folder = await tempFolder({ "work/secret.txt": "" });
-    const policy = policyIn(folder.at("work"), "read(secret.txt)");
-    const containment = contain(folder, policy);
-    const prepared = await (await containment.sandbox()).prepare(place(folder.at("work")));
-    expect(prepared.kind).toBe("sandboxed");
-    expect(await held(containment, policy, { shellId: "1" })).toEqual(["read(secret.txt)"]);
-    await folder.files({ "work/later/secret.txt": "" });
-    expect(await held(containment, policy, { shellId: "1" })).toEqual([]);
-    expect(await held(containment, policy)).toEqual(["read(secret.txt)"]);
-    if (prepared.kind === "sandboxed") await prepared.release();
-  });
+  it.skipIf(!withBubblewrap)(
+    "sandbox denials do not apply to a shell that was started before the file existed",
+    async () => {
+      await using folder = await tempFolder({ "work/secret.txt": "" });
+      const policy = policyIn(folder.at("work"), "read(secret.txt)");
+      const containment = contain(folder, policy);
+      const prepared = await (await containment.sandbox()).prepare(place(folder.at("work")));
+      expect(prepared.kind).toBe("sandboxed");
+      expect(await held(containment, policy, { shellId: "1" })).toEqual(["read(secret.txt)"]);
+      await folder.files({ "work/later/secret.txt": "" });
+      expect(await held(containment, policy, { shellId: "1" })).toEqual([]);
+      expect(await held(containment, policy)).toEqual(["read(secret.txt)"]);
+      if (prepared.kind === "sandboxed") await prepared.release();
+    },
+  );
 
-  it.skipIf(!withBubblewrap)("stop the command when not all files can be hidden", async () => {
+  it.skipIf(!withBubblewrap)("sandbox denials stop the command when not all files can be hidden", async () => {
     await using folder = await tempFolder({ "work/secret.txt": "" });
     const policy = policyIn(folder.at("work"), "read(secret.txt)");
     const containment = contain(folder, policy);
@@ -156,7 +165,7 @@ describe("denials that the sandbox enforces", () => {
     await expect((await containment.sandbox()).prepare(place(folder.at("work")))).rejects.toThrow(/Nothing was run/);
   });
 
-  it("are reported as weaker without a sandbox, with the reason", async () => {
+  it("sandbox denials are reported as weaker without a sandbox, with the reason", async () => {
     await using folder = await tempFolder({ "work/a": "" });
     writeFileSync(folder.at("work/b"), "");
     const policy = policyIn(folder.at("work"));
@@ -173,32 +182,35 @@ describe("denials that the sandbox enforces", () => {
 });
 
 describe("commands that are permitted because the sandbox confines them", () => {
-  it.skipIf(!withBubblewrap)("run without a rule, read-only, and start no program of the repository", async () => {
-    const look = calls(["bash", { command: "ls && git status --short" }]);
-    const write = calls(["bash", { command: "touch made" }]);
-    const named = calls(["bash", { command: "ls", shellId: "one" }]);
-    await onStage(
-      [look, write, named, says("seen")],
-      { permissions: {}, environment: { TROUPE_SANDBOX: "auto" }, files: { "a.txt": "one" } },
-      async ({ session, folder, heard }) => {
-        execFileSync("git", ["init", "-q"], { cwd: folder });
-        execFileSync("git", ["config", "core.fsmonitor", "touch fsmonitor-ran; false"], { cwd: folder });
-        await session.sendAndWait({ prompt: "look" });
-        const ends = heard.flatMap(({ type, data }) => (type === "tool.execution_complete" ? [data] : []));
-        expect(ends.map(({ success }) => success)).toEqual([true, false, false]);
-        expect(ends[0]?.result?.content).toContain("?? a.txt");
-        const decisions = heard.flatMap(({ type, data }) => (type === "troupe.permission" ? [data] : []));
-        expect(decisions.map(({ decision, by }) => `${decision} ${by}`)).toEqual([
-          "allowed default",
-          "denied nobody_to_ask",
-          "denied nobody_to_ask",
-        ]);
-        expect([existsSync(join(folder, "fsmonitor-ran")), existsSync(join(folder, "made"))]).toEqual([false, false]);
-      },
-    );
-  });
+  it.skipIf(!withBubblewrap)(
+    "confined commands run without a rule, read-only, and start no program of the repository",
+    async () => {
+      const look = calls(["bash", { command: "ls && git status --short" }]);
+      const write = calls(["bash", { command: "touch made" }]);
+      const named = calls(["bash", { command: "ls", shellId: "one" }]);
+      await onStage(
+        [look, write, named, says("seen")],
+        { permissions: {}, environment: { TROUPE_SANDBOX: "auto" }, files: { "a.txt": "one" } },
+        async ({ session, folder, heard }) => {
+          execFileSync("git", ["init", "-q"], { cwd: folder });
+          execFileSync("git", ["config", "core.fsmonitor", "touch fsmonitor-ran; false"], { cwd: folder });
+          await session.sendAndWait({ prompt: "look" });
+          const ends = heard.flatMap(({ type, data }) => (type === "tool.execution_complete" ? [data] : []));
+          expect(ends.map(({ success }) => success)).toEqual([true, false, false]);
+          expect(ends[0]?.result?.content).toContain("?? a.txt");
+          const decisions = heard.flatMap(({ type, data }) => (type === "troupe.permission" ? [data] : []));
+          expect(decisions.map(({ decision, by }) => `${decision} ${by}`)).toEqual([
+            "allowed default",
+            "denied nobody_to_ask",
+            "denied nobody_to_ask",
+          ]);
+          expect([existsSync(join(folder, "fsmonitor-ran")), existsSync(join(folder, "made"))]).toEqual([false, false]);
+        },
+      );
+    },
+  );
 
-  it("are denied without a rule when the sandbox is off, and when a client decides about reads", async () => {
+  it("confined commands are denied without a rule when the sandbox is off or a client decides about reads", async () => {
     const look = calls(["bash", { command: "ls" }]);
     for (const [mode, askReads] of [
       ["off", false],
@@ -213,7 +225,7 @@ describe("commands that are permitted because the sandbox confines them", () => 
     }
   });
 
-  it("never run without a sandbox", async () => {
+  it("confined commands never run without a sandbox", async () => {
     await using folder = await tempFolder({ "work/a": "" });
     const { createSandbox } = await import("../../src/tools/shell/sandbox/sandbox.ts");
     for (const mode of ["auto", "off"] as const) {

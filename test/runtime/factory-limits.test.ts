@@ -35,11 +35,11 @@ async function run({ limits = {}, cost = 0 as number | null }) {
 }
 
 describe("an agent of a factory with a credit limit", () => {
-  it("does not end the run when it reaches its limit of turns, whatever its name is", async () => {
+  it("a factory's agent with a credit limit does not end the run at its limit of turns", async () => {
     expect(await run({ limits: { turns: 2 } })).toEqual({ status: "completed", failure: undefined, limit: ["turns"] });
   });
 
-  it("ends the run when it has used up the credits", async () => {
+  it("a factory's agent with a credit limit ends the run when it has used up the credits", async () => {
     const { status, failure, limit } = await run({ cost: 0.06 });
     expect({ status, failure, limit }).toMatchObject({
       status: "error",
@@ -48,7 +48,7 @@ describe("an agent of a factory with a credit limit", () => {
     });
   });
 
-  it("ends the run when its price is unknown", async () => {
+  it("a factory's agent with a credit limit ends the run when its price is unknown", async () => {
     const { status, failure, limit } = await run({ cost: null });
     expect({ status, failure }).toMatchObject({ status: "error", failure: { type: "factory_accounting_incomplete" } });
     expect(limit).toEqual(["price"]);

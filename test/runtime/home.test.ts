@@ -8,7 +8,7 @@ const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
 describe("the folder with the state", () => {
   it.each([0o777, 0o750, 0o701, 0o720])(
-    "is made private when others have access to it (%o), and the user is notified",
+    "the state folder is made private when others have access to it (%o), and the user is notified",
     async (mode) => {
       await using folder = await tempFolder({ ".troupe/settings.json": "{}" });
       chmodSync(folder.at(".troupe"), mode);
@@ -23,7 +23,7 @@ describe("the folder with the state", () => {
     },
   );
 
-  it("is left as it is when it is the home folder or shared by design", async () => {
+  it("the state folder is not changed when it is the home folder or shared by design", async () => {
     await using folder = await tempFolder();
     await mkdir(folder.at("home"));
     await mkdir(folder.at("shared"));

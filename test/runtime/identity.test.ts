@@ -73,7 +73,7 @@ describe("an identity on GitHub", () => {
     ["the plan of the session's account, business, allows 16 agents at once", BOB, {}, 16],
     ["individual_pro allows 4", ALICE, {}, 4],
     ["the environment outranks the plan", BOB, { COPILOT_SUBAGENT_MAX_CONCURRENT: "7" }, 7],
-  ])("ORC-10 %s", (_what, githubToken, environment, cap) => {
+  ])("ORC-10 the plan of a GitHub identity sets the limit of agents: %s", (_what, githubToken, environment, cap) => {
     const look = { description: "look", prompt: "look around", agent_type: "explore", name: "a" };
     const steps = [calls(["task", look]), says("found"), says("ok")];
     return scene({ steps, environment }, async ({ open }) => {
@@ -83,7 +83,7 @@ describe("an identity on GitHub", () => {
     });
   });
 
-  it("is not read unless a program requests it, whatever the environment contains", () =>
+  it("a GitHub identity is not read unless a program requests it, whatever the environment contains", () =>
     scene({ request: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();
       expect(session.mainAgent.model.model).toBe("understudy");
@@ -92,7 +92,7 @@ describe("an identity on GitHub", () => {
       expect([asked, models.requests]).toEqual([[], []]);
     }));
 
-  it("opens a session while the list of models is unavailable, and finds the model with a later message", () =>
+  it("a GitHub identity opens a session while the list of models is unavailable, and finds the model later", () =>
     scene({ steps: [says("hello")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       let outOfOrder = true;
       const session = await open({
@@ -112,7 +112,7 @@ describe("an identity on GitHub", () => {
       expect(models.requests.at(-1)).toMatchObject({ path: "/chat/completions" });
     }));
 
-  it("is not queried while no GitHub address is configured", () =>
+  it("a GitHub identity is not queried while no GitHub address is configured", () =>
     scene(
       { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },
       async ({ open, models, asked, runtime }) => {
@@ -126,21 +126,21 @@ describe("an identity on GitHub", () => {
   it.each([
     ["the program's token", { PROGRAM_TOKEN: ALICE, GH_TOKEN: BOB }, { login: "alice", authType: "token" }],
     ["a token in the environment", { GITHUB_TOKEN: BOB }, { login: "bob", authType: "env" }],
-  ])("is taken from %s", (_, environment, who) =>
+  ])("a GitHub identity is taken from %s", (_, environment, who) =>
     scene({ environment }, async ({ runtime }) => {
       const github = await runtime.github.open();
       expect(await github?.status()).toMatchObject({ isAuthenticated: true, host: "https://github.com", ...who });
     }),
   );
 
-  it("is not taken from the environment when the program forbids that", () =>
+  it("a GitHub identity is not taken from the environment when the program forbids that", () =>
     scene({ environment: { GH_TOKEN: ALICE }, request: { ambient: false } }, async ({ runtime, asked }) => {
       const status = { isAuthenticated: false, statusMessage: "Not authenticated" };
       expect(await (await runtime.github.open())?.status()).toEqual(status);
       expect(asked).toEqual([]);
     }));
 
-  it("may be different in each session", () =>
+  it("a GitHub identity may be different in each session", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, asked }) => {
       const [own, usual] = [await open({ client: { githubToken: BOB } }), await open()];
       expect(await own.workspace.services?.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
@@ -152,7 +152,7 @@ describe("an identity on GitHub", () => {
       expect(asked).toEqual([`GET /copilot_internal/user ${BOB}`, `GET /copilot_internal/user ${ALICE}`]);
     }));
 
-  it("opens no session with a refused token", () =>
+  it("a GitHub identity with a refused token opens no session", () =>
     scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, runtime }) => {
       await expect(open({ client: { githubToken: "forged-token-123" } })).rejects.toThrow(
         /401 Unauthorized: Bad credentials/,
@@ -160,7 +160,7 @@ describe("an identity on GitHub", () => {
       expect(await runtime.store.list()).toEqual([]);
     }));
 
-  it("has a quota in the form of the wire contract", () =>
+  it("a GitHub identity has a quota in the form of the wire contract", () =>
     scene({}, async ({ runtime }) => {
       const github = await runtime.github.open();
       expect((await github?.user(ALICE))?.quota).toEqual({
@@ -180,7 +180,7 @@ describe("an identity on GitHub", () => {
 
 describe("models of GitHub", () => {
   it.each([undefined, "account"] as const)(
-    "are requested from the address of the environment or the account (%s)",
+    "models of GitHub are requested from the address of the environment or the account (%s)",
     (api) =>
       scene(
         { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
@@ -199,13 +199,13 @@ describe("models of GitHub", () => {
       ),
   );
 
-  it("are requested once, and separately for each token", () =>
+  it("models of GitHub are requested once, and separately for each token", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       await Promise.all([open(), open(), open({ client: { githubToken: BOB } })]);
       expect(models.requests).toHaveLength(2);
     }));
 
-  it("are not used when the user has chosen an address or a model", () =>
+  it("models of GitHub are not used when the user has chosen an address or a model", () =>
     scene(
       { environment: { PROGRAM_TOKEN: ALICE, TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "mine" } },
       async ({ open }) => {
@@ -216,13 +216,13 @@ describe("models of GitHub", () => {
       },
     ));
 
-  it("are not requested by a session that has a provider for everything", () =>
+  it("models of GitHub are not requested by a session that has a provider for everything", () =>
     scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
       await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       expect(models.requests).toEqual([]);
     }));
 
-  it("are requested through the program when it carries the session's requests", () =>
+  it("models of GitHub are requested through the program when it carries the session's requests", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open }) => {
       const carried: string[] = [];
       const session = await open({
@@ -237,7 +237,7 @@ describe("models of GitHub", () => {
       expect(carried).toEqual(["/models undefined", "/chat/completions conversation-agent"]);
     }));
 
-  it("are the same after a resume, and others when no account is signed in any more", () =>
+  it("models of GitHub are the same after a resume, and others when no account is signed in any more", () =>
     scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, runtime }) => {
       const session = await open({ model: { name: "second" } });
       await session.sendAndWait({ prompt: "hello" });
@@ -253,7 +253,7 @@ describe("a used-up quota of a model", () => {
   const limited = httpStatus(429, { body, headers: { "retry-after": "1" } });
   const environment = { PROGRAM_TOKEN: ALICE };
 
-  it("leads to GitHub's choice if the user agrees", () =>
+  it("a used-up quota leads to GitHub's choice of a model if the user agrees", () =>
     scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
       const session = await open();
       const asked: unknown[] = [];
@@ -277,7 +277,7 @@ describe("a used-up quota of a model", () => {
   it.each([
     ["nobody can be asked", undefined],
     ["the person says no", { response: "no" as const }],
-  ])("is an error, at once, where %s", (_, answer) =>
+  ])("a used-up quota is an error, at once, where %s", (_, answer) =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
       const session = await open();
       if (answer) session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => answer });
@@ -289,7 +289,7 @@ describe("a used-up quota of a model", () => {
     }),
   );
 
-  it('causes one question when the answer is "always"', () =>
+  it('a used-up quota causes one question when the answer is "always"', () =>
     scene({ steps: [limited, says("one"), limited, says("two")], environment }, async ({ open }) => {
       const session = await open();
       let asked = 0;
@@ -306,7 +306,7 @@ describe("a used-up quota of a model", () => {
       expect(asked).toBe(1);
     }));
 
-  it("leads to a switch only at GitHub: another provider's limit is an error", () =>
+  it("a used-up quota leads to a switch only at GitHub: another provider's limit is an error", () =>
     scene({ steps: [limited], environment }, async ({ open, models }) => {
       const session = await open({ model: { name: "m", providers: { provider: { baseUrl: models.baseUrl } } } });
       session.requests.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });

@@ -75,34 +75,36 @@ describe("a provider for a whole session", () => {
       path: "/openai/deployments/wire-name/chat/completions?api-version=2024-10-21",
       sign: { "api-key": KEY },
     },
-  ] as const)("SDK-37: speaks $wire with its key, headers and wire model", ({ given, path, sign }) =>
-    scene([says("hi")], async ({ server, open }) => {
-      const session = await open({
-        model: {
-          name: "our-name",
-          providers: {
-            provider: {
-              baseUrl: "type" in given && given.type === "azure" ? server.url : server.baseUrl,
-              apiKey: KEY,
-              headers: { "X-Team": "stage" },
-              wireModel: "wire-name",
-              ...given,
+  ] as const)(
+    "SDK-37 a session's own provider speaks $wire with its key, headers and wire model",
+    ({ given, path, sign }) =>
+      scene([says("hi")], async ({ server, open }) => {
+        const session = await open({
+          model: {
+            name: "our-name",
+            providers: {
+              provider: {
+                baseUrl: "type" in given && given.type === "azure" ? server.url : server.baseUrl,
+                apiKey: KEY,
+                headers: { "X-Team": "stage" },
+                wireModel: "wire-name",
+                ...given,
+              },
             },
           },
-        },
-        client: { name: "my-program" },
-      });
-      expect(server.requests).toEqual([]);
-      expect(await answer(session)).toEqual({ kind: "done", answer: "hi" });
-      const [request] = server.requests;
-      expect(request).toMatchObject({ path, body: { model: "wire-name" }, headers: { "x-team": "stage", ...sign } });
-      expect(request?.headers["user-agent"]).toMatch(/^my-program troupe\//);
-      expect(dataOf(session.events, "session.start")[0]?.selectedModel).toBe("our-name");
-      expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: "our-name", source: "startup" }]);
-    }),
+          client: { name: "my-program" },
+        });
+        expect(server.requests).toEqual([]);
+        expect(await answer(session)).toEqual({ kind: "done", answer: "hi" });
+        const [request] = server.requests;
+        expect(request).toMatchObject({ path, body: { model: "wire-name" }, headers: { "x-team": "stage", ...sign } });
+        expect(request?.headers["user-agent"]).toMatch(/^my-program troupe\//);
+        expect(dataOf(session.events, "session.start")[0]?.selectedModel).toBe("our-name");
+        expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: "our-name", source: "startup" }]);
+      }),
   );
 
-  it("opens a session without a model, and fails at the first message", () =>
+  it("a session's own provider opens a session without a model, and fails at the first message", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ model: { providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } } });
       const outcome = await answer(session);
@@ -110,7 +112,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("has its own default model when the session names none", () =>
+  it("a session's own provider has its own default model when the session names none", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
         model: { providers: { provider: { baseUrl: server.baseUrl, modelId: "theirs" } } },
@@ -120,7 +122,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests[0]?.headers.authorization).toBeUndefined();
     }));
 
-  it("has its key stored in no file", () =>
+  it("the key of a session's own provider is stored in no file", () =>
     scene([says(`your key is ${KEY}`)], async ({ server, open, home }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -134,7 +136,7 @@ describe("a provider for a whole session", () => {
       expect((await Promise.all(texts)).join("\n")).not.toContain(KEY);
     }));
 
-  it("asks for a token before each request, retries included, and stores none", () =>
+  it("a session's own provider asks for a token before each request, and stores none", () =>
     scene([httpStatus(500), says("one"), says("two")], async ({ server, open }) => {
       const asked: string[] = [];
       const session = await open({
@@ -152,7 +154,7 @@ describe("a provider for a whole session", () => {
       expect(tokens).toEqual(["Bearer token-default-1", "Bearer token-default-2", "Bearer token-default-3"]);
     }));
 
-  it("fails when the program gives no token", () =>
+  it("a session's own provider fails when the program gives no token", () =>
     scene([], async ({ server, open }) => {
       const session = await open({
         model: {
@@ -167,7 +169,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("serves the same model when the session is resumed", () =>
+  it("a session's own provider serves the same model when the session is resumed", () =>
     scene([says("one"), says("two")], async ({ server, open, runtime }) => {
       const provider = { baseUrl: server.baseUrl, apiKey: KEY };
       const first = await open({ model: { name: "m", providers: { provider } } });
@@ -182,7 +184,7 @@ describe("a provider for a whole session", () => {
       expect(server.requests.map(({ body }) => body)).toMatchObject([{ model: "m" }, { model: "m" }]);
     }));
 
-  it("is not needed to resume the session", () =>
+  it("a session can be resumed without its own provider", () =>
     scene([says("one")], async ({ server, open, runtime }) => {
       const first = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -212,7 +214,7 @@ describe("a registry of providers and models", () => {
     ["alpha/sonnet", "wire-sonnet", { "x-provider": "alpha", authorization: "Bearer alpha-key" }],
     ["alpha/haiku", "haiku", { "x-provider": "alpha", authorization: "Bearer alpha-key" }],
     ["beta/opus", "wire-opus", { "x-provider": "beta", authorization: "Bearer beta-token" }],
-  ])("%s goes to its provider by its wire name", (model, wire, headers) =>
+  ])("the model %s of a registry is requested from its provider by its wire name", (model, wire, headers) =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({ model: { name: model, providers: registry(server) } });
       await answer(session);
@@ -221,7 +223,7 @@ describe("a registry of providers and models", () => {
     }),
   );
 
-  it("an agent runs on the model that its definition names", () =>
+  it("an agent runs on the registry's model that its definition names", () =>
     scene(
       [
         calls(["task", { name: "r", agent_type: "reader", description: "reads", prompt: "read", mode: "sync" }]),
@@ -240,7 +242,7 @@ describe("a registry of providers and models", () => {
       },
     ));
 
-  it("is listed with the configured models, under the names of the session", () =>
+  it("a registry of models is listed with the configured models, under the names of the session", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ model: { providers: registry(server) } });
       const rows = (await session.mainAgent.selection?.list()) ?? [];
@@ -253,7 +255,7 @@ describe("a registry of providers and models", () => {
       expect(server.requests).toEqual([]);
     }));
 
-  it("grows while the session is open", () =>
+  it("a registry of models grows while the session is open", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open();
       const seat = session.mainAgent.selection;
@@ -292,7 +294,7 @@ describe("a registry of providers and models", () => {
       },
       /same name/,
     ],
-  ] as const)("refuses %s, before there is a session", (_, providers, why) =>
+  ] as const)("a registry of models refuses %s, before there is a session", (_, providers, why) =>
     scene([], async ({ open }) => {
       await expect(open({ model: { providers } })).rejects.toThrow(why);
     }),
@@ -302,7 +304,7 @@ describe("a registry of providers and models", () => {
 describe("the model of an open session", () => {
   const provider = (server: ModelServer) => ({ provider: { baseUrl: server.baseUrl, wireApi: "responses" as const } });
 
-  it("can change from the next message on, with another effort, and announces that", () =>
+  it("the model of an open session changes from the next message on, with another effort and an event", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({
         model: { name: "first", reasoningEffort: "low", providers: provider(server) },
@@ -327,7 +329,7 @@ describe("the model of an open session", () => {
       expect(dataOf(session.events, "session.start")[0]?.reasoningEffort).toBe("low");
     }));
 
-  it("stays the same when the requested model does not exist", () =>
+  it("the model of an open session does not change when the requested model does not exist", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: { name: "understudy" } });
       await expect(session.mainAgent.selection?.select("nobody/knows")).rejects.toThrow(/no model/);
@@ -335,7 +337,7 @@ describe("the model of an open session", () => {
       expect(dataOf(session.events, "session.model_change")).toEqual([]);
     }));
 
-  it("has the context window that the program states", () =>
+  it("the model of an open session has the context window that the program states", () =>
     scene([says("hi")], async ({ server, open }) => {
       const limits = { max_prompt_tokens: 5000, max_output_tokens: 500 };
       const session = await open({
@@ -348,7 +350,7 @@ describe("the model of an open session", () => {
       expect(server.requests[0]?.body).toMatchObject({ max_output_tokens: 500 });
     }));
 
-  it("receives images only while it is declared to accept them", () =>
+  it("the model of an open session receives images only while it is declared to accept them", () =>
     scene([calls(["view", { path: "dot.png" }]), says("one"), says("two"), says("three")], async ({ server, open }) => {
       const { writeFile } = await import("node:fs/promises");
       const session = await open({
@@ -373,7 +375,7 @@ describe("the model of an open session", () => {
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("requests of a session", () => {
-  it("carry the headers that came with a message, for that message, without the usual key", () =>
+  it("requests of a session carry the headers of a message, for that message, without the usual key", () =>
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl, apiKey: KEY } } },
@@ -392,21 +394,23 @@ describe("requests of a session", () => {
     { replies: "whole" as const, streaming: false, stream: undefined },
     { replies: "whole" as const, streaming: true, stream: true },
     { replies: undefined, streaming: false, stream: true },
-  ])("are streamed as requested: $replies, streaming $streaming", ({ replies, streaming, stream }) =>
-    scene([says("hi")], async ({ server, open }) => {
-      const session = await open({
-        model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } }, streaming, replies },
-      });
-      const deltas: string[] = [];
-      session.subscribe((event) => event.type === "assistant.message_delta" && deltas.push(event.data.deltaContent));
-      expect(await answer(session)).toEqual({ kind: "done", answer: "hi" });
-      const [request] = server.requests;
-      expect(Object.keys(request?.body ?? {}).includes("stream")).toBe(stream === true);
-      expect(deltas.join("")).toEqual(streaming ? "hi" : "");
-    }),
+  ])(
+    "requests of a session are streamed as requested: $replies, streaming $streaming",
+    ({ replies, streaming, stream }) =>
+      scene([says("hi")], async ({ server, open }) => {
+        const session = await open({
+          model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } }, streaming, replies },
+        });
+        const deltas: string[] = [];
+        session.subscribe((event) => event.type === "assistant.message_delta" && deltas.push(event.data.deltaContent));
+        expect(await answer(session)).toEqual({ kind: "done", answer: "hi" });
+        const [request] = server.requests;
+        expect(Object.keys(request?.body ?? {}).includes("stream")).toBe(stream === true);
+        expect(deltas.join("")).toEqual(streaming ? "hi" : "");
+      }),
   );
 
-  it("go through the program when it carries them, with the agent they belong to", () =>
+  it("requests of a session go through the program when it carries them, with the agent they belong to", () =>
     scene(
       [
         calls(["task", { name: "a", agent_type: "explore", description: "looks", prompt: "look", mode: "sync" }]),
@@ -433,7 +437,7 @@ describe("requests of a session", () => {
       },
     ));
 
-  it("are cancelled by the program when the turn is aborted", () =>
+  it("requests of a session are cancelled by the program when the turn is aborted", () =>
     scene([], async ({ open }) => {
       let heard: AbortSignal | null | undefined;
       const modelFetch: ModelFetch = (_, { signal }) => {
@@ -450,7 +454,7 @@ describe("requests of a session", () => {
       expect(heard?.aborted).toBe(true);
     }));
 
-  it("end the turn with an error when the program cannot carry them", () =>
+  it("requests of a session end the turn with an error when the program cannot carry them", () =>
     scene(
       [],
       async ({ open }) => {
@@ -462,7 +466,7 @@ describe("requests of a session", () => {
       hurried,
     ));
 
-  it("read the body that the program returns, piece by piece", () =>
+  it("requests of a session read the body that the program returns, piece by piece", () =>
     scene([], async ({ open }) => {
       const events = ["Hel", "lo"].map((content) => ({ choices: [{ index: 0, delta: { content } }] }));
       const last = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
@@ -494,14 +498,14 @@ describe("requests of a session", () => {
 });
 
 describe("AI credits of a session", () => {
-  it("are reported with each prompt and end the work where the price is known", () =>
+  it("AI credits of a session are reported with each prompt and end the work where the price is known", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: { name: "understudy" }, limits: { credits: 30 } });
       expect(session.mainAgent.limits).toEqual({ costUsd: 0.3 });
       expect(dataOf(session.events, "session.start")[0]?.sessionLimits).toEqual({ maxAiCredits: 30 });
     }));
 
-  it("are reported after the prompt, as not enforceable, where the price is unknown", () =>
+  it("AI credits of a session are reported as not enforceable where the price is unknown", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open({
         model: { name: "m", providers: { provider: { baseUrl: server.baseUrl } } },

@@ -34,7 +34,7 @@ function shellsIn(folder: string, isPlanning: () => boolean) {
 }
 
 describe("commands in plan mode", () => {
-  it("get a read-only workspace from the sandbox, those of the user and those outside plan mode do not", async () => {
+  it("only commands in plan mode get a read-only workspace from the sandbox", async () => {
     await using folder = await tempFolder();
     let planning = true;
     const { run, asked } = shellsIn(folder.path, () => planning);
@@ -46,7 +46,7 @@ describe("commands in plan mode", () => {
     expect(asked).toEqual([true, true, false, false]);
   });
 
-  it("do not run in a shell that was started to write, nor type into one", async () => {
+  it("commands in plan mode neither run in a shell that was started to write, nor type into one", async () => {
     await using folder = await tempFolder();
     let planning = false;
     const { run, shells } = shellsIn(folder.path, () => planning);
@@ -62,7 +62,7 @@ describe("commands in plan mode", () => {
     expect([existsSync(folder.at("made")), existsSync(folder.at("typed"))]).toEqual([false, false]);
   });
 
-  it("start no program of the repository's git configuration, also without a sandbox", async () => {
+  it("commands in plan mode start no program of the repository's git configuration, without a sandbox too", async () => {
     await using folder = await tempFolder({ "a.txt": "one\n", ".gitattributes": "*.txt diff=evil\n" });
     const git = (...args: string[]) => execFileSync("git", args, { cwd: folder.path });
     git("init", "-q");
@@ -81,7 +81,7 @@ describe("commands in plan mode", () => {
     expect(existsSync(folder.at("fsmonitor-ran"))).toBe(true);
   });
 
-  it("follow the mode of the session", async () => {
+  it("commands in plan mode follow the mode of the session", async () => {
     const look = calls(["bash", { command: "git status" }]);
     const permissions = { allTools: true };
     await onStage(

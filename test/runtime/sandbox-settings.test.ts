@@ -8,7 +8,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 const place = { root: "/srv/project", stateRoot: "/srv/state" };
 
 describe("settings of the sandbox", () => {
-  it("are translated into options of the sandbox", () => {
+  it("the sandbox settings are translated into options of the sandbox", () => {
     const requested = requestedSandbox(
       {
         mode: "required",
@@ -40,11 +40,11 @@ describe("settings of the sandbox", () => {
     [{ writablePaths: ["/srv/state/x"] }, /writablePaths: \/srv\/state\/x/],
     [{ limits: { memory: 5 } }, /limits\.memory/],
     [{ network: { allowedHosts: ["https://x"] } }, /"https:\/\/x" cannot be used/],
-  ])("are refused when they cannot be enforced: %j", (settings, message) => {
+  ])("sandbox settings that cannot be enforced are refused: %j", (settings, message) => {
     expect(() => requestedSandbox(settings, place)).toThrow(message);
   });
 
-  it("create a sandbox of their own, and TROUPE_SANDBOX overrides their mode", async () => {
+  it("sandbox settings create a sandbox of their own, and TROUPE_SANDBOX overrides their mode", async () => {
     await using folder = await tempFolder();
     const source = (environment: Record<string, string>) =>
       sandboxSource({ environment, stateRoot: folder.at("state"), disk: nodeDisk });

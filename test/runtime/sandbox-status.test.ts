@@ -9,7 +9,7 @@ describe("the status of the sandbox", () => {
     ["auto", { required: false, absence: expect.stringMatching(/bubblewrap/) }],
     ["required", { required: true, absence: expect.stringMatching(/bubblewrap/) }],
     ["off", { required: false, absence: "The sandbox is switched off." }],
-  ])("names the reason why there is no sandbox in mode %s", async (mode, status) => {
+  ])("the status of the sandbox names the reason why there is no sandbox in mode %s", async (mode, status) => {
     await using folder = await tempFolder();
     const source = sandboxSource({ environment: { TROUPE_SANDBOX: mode }, stateRoot: folder.path, disk: nodeDisk });
     const settings = { environmentFiles: false, candidates: [folder.at("missing")] };

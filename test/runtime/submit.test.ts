@@ -36,7 +36,7 @@ const call = (name: string, args: object) => ({ call: { name, arguments: args } 
 const requests = (session: Session) => dataOf(session.events, "user.message");
 
 describe("autopilot", () => {
-  it("LOOP-12: continues until the agent declares the task complete", async () => {
+  it("LOOP-12 autopilot continues until the agent declares the task complete", async () => {
     const steps = [
       { say: "I would plan it so." },
       call("create", { path: "a.txt", file_text: "x" }),
@@ -54,7 +54,7 @@ describe("autopilot", () => {
     });
   });
 
-  it("LOOP-13: stops after the limit of continuations, and says that it is out of budget", async () => {
+  it("LOOP-13 autopilot stops after the limit of continuations, and reports that it is out of budget", async () => {
     const steps = Array.from({ length: 3 }, (_, index) => [
       call("create", { path: `${index}.txt`, file_text: "x" }),
       { say: `step ${index}` },
@@ -65,13 +65,13 @@ describe("autopilot", () => {
     });
   });
 
-  it("ends as blocked when nothing changes any more", async () => {
+  it("autopilot ends as blocked when nothing changes any more", async () => {
     await withSession({ steps: [], otherwise: { say: "I am thinking." } }, { mode: "autopilot" }, async (session) => {
       expect(await submit(session, "go")).toMatchObject({ verdict: { kind: "blocked" } });
     });
   });
 
-  it("runs the check itself: a failure goes back to the agent, a success verifies the result", async () => {
+  it("autopilot runs the check itself: a failure goes back to the agent, a success verifies the result", async () => {
     const steps = [
       call("task_complete", { summary: "done" }),
       call("create", { path: "proof.txt", file_text: "x" }),
@@ -84,7 +84,7 @@ describe("autopilot", () => {
     });
   });
 
-  it("ends at once after an error of the provider", async () => {
+  it("autopilot ends at once after an error of the provider", async () => {
     await withSession({ steps: [{ fail: { status: 401 } }] }, { mode: "autopilot" }, async (session) => {
       expect(await submit(session, "go")).toMatchObject({ verdict: { kind: "failed" } });
     });
@@ -92,7 +92,7 @@ describe("autopilot", () => {
 });
 
 describe("commands", () => {
-  it("/plan lets nothing be written but the plan, whatever is allowed, and no command that may write runs", async () => {
+  it("/plan allows no writes but the plan, and no command that may write", async () => {
     const steps = [
       call("create", { path: "a.txt", file_text: "x" }),
       call("bash", { command: "touch b.txt", description: "try" }),
@@ -110,7 +110,7 @@ describe("commands", () => {
     });
   });
 
-  it("the plan itself can be written in plan mode", async () => {
+  it("the plan can be written in plan mode", async () => {
     await withSession({ steps: [{ say: "x" }] }, { ...all, mode: "plan" }, async (session) => {
       const plan = join(session.workspace.services?.filesFolder ?? "", "plan.md");
       await submit(session, "go");
@@ -150,7 +150,7 @@ describe("commands", () => {
     });
   });
 
-  it("a todo cannot be claimed twice", async () => {
+  it("a todo cannot be claimed twice in a session", async () => {
     const claim = "UPDATE todos SET status = 'in_progress' WHERE id = 'a'";
     const steps = [
       call("sql", { description: "d", query: "INSERT INTO todos (id, title) VALUES ('a', 'A')" }),
@@ -203,7 +203,7 @@ describe("commands", () => {
     });
   });
 
-  it("an unknown command is an error with a suggestion; a path is a prompt", async () => {
+  it("an unknown command is an error with a suggestion, and a path is a prompt", async () => {
     await withSession({ steps: [{ say: "a path" }] }, {}, async (session) => {
       await expect(submit(session, "/reviw")).rejects.toMatchObject({ hint: expect.stringContaining("review") });
       expect(await submit(session, "/etc/hosts what is this?")).toMatchObject({ kind: "answered" });

@@ -43,26 +43,26 @@ describe("the tools that a session is offered", () => {
       { available: ["view", "edit"], hiddenFromMain: ["edit"] },
       ["view"],
     ],
-  ])("are chosen: %s", (_, choice, expected) => {
+  ])("the tools of a session are chosen: %s", (_, choice, expected) => {
     expect(chosen(choice)).toEqual(expected);
   });
 
-  it("SDK-25: include tools hidden from the main agent for an agent that lists them", () => {
+  it("SDK-25 tools hidden from the main agent are offered to an agent that lists them", () => {
     expect(names(chooseTools(all, { hiddenFromMain: ["edit"] }))).toContain("edit");
   });
 
-  it("SDK-28: do not include excluded tools, for any agent", () => {
+  it("SDK-28 excluded tools are not offered to any agent", () => {
     expect(names(chooseTools(all, { excluded: ["edit"], hiddenFromMain: ["edit"] }))).not.toContain("edit");
   });
 
   it.each(["web_search", "builtin:web_search", "tool_search_tool_regex", "ask_user", "store_memory"])(
-    "may exclude %s where it is not offered",
+    "a session may exclude %s where it is not offered",
     (entry) => {
       expect(() => requireKnown(all, { excluded: [entry] })).not.toThrow();
     },
   );
 
-  it("are checked for unknown entries, and the nearest name is suggested", () => {
+  it("unknown entries in the tools of a session are found, with the nearest name", () => {
     expect(unknownEntries(all, { available: ["view", "mcp:*", "veiw"], excluded: ["builtin:lookup"] })).toEqual([
       "veiw",
       "builtin:lookup",

@@ -15,7 +15,7 @@ import {
 } from "../../src/tools/builtin.ts";
 
 describe("a list of tools", () => {
-  it("may name a built-in tool that the session lacks, such as web_search without a search engine", async () => {
+  it("a list of tools may name a built-in tool that the session lacks, such as web_search", async () => {
     await using folder = await tempFolder();
     const runtime = createRuntime({ environment: {}, home: folder.at("home") });
     const toolChoice = { excluded: ["web_search", "builtin:store_memory", "task_complete"] };
@@ -31,7 +31,7 @@ describe("a list of tools", () => {
     await runtime.close();
   });
 
-  it("may name every built-in tool that not every session has", () => {
+  it("a list of tools may name every built-in tool that not every session has", () => {
     const source = { agents: () => [] };
     const listed = [
       ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools, ...inboxTools],
