@@ -107,6 +107,7 @@ export class App implements Host {
     this.#keys = new PromptKeys(this);
     this.screen = new Screen({
       ...tty.screenPorts,
+      fill: (line, columns) => (this.#wrap === "words" ? fillLine(line, columns) : line),
       live: (size) => this.#live(size),
       overlay: (size) => this.overlay?.rows(size) ?? [],
     });
@@ -184,8 +185,7 @@ export class App implements Host {
   }
 
   commit(lines: readonly string[]): void {
-    const columns = this.#wrap === "words" ? this.options.tty.screenPorts.size().columns : 0;
-    this.screen.commit(lines.map((line) => fillLine(line, columns)));
+    this.screen.commit(lines, { isProse: true });
   }
 
   /** A word on the status line that goes away by itself. */
@@ -247,6 +247,7 @@ export class App implements Host {
   input(input: Input): void {
     if (input.kind === "kitty") this.options.tty.enableKitty();
     else if (input.kind === "cursor") this.screen.reported(input.column);
+    else if (input.kind === "terminal") this.screen.identified(input.name);
     else if (input.kind === "focus") {
       this.notices.focus(input.isFocused, this.session?.view, (lines) => this.commit(lines));
     } else {

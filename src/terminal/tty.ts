@@ -14,6 +14,10 @@ export interface TtyOptions {
 
 const KITTY_ON = "\u001b[>1u";
 const KITTY_OFF = "\u001b[<u";
+/** XTVERSION. The Linux console would print it. */
+const ASK_NAME = "\u001b[>q";
+/** Terminals without reflow that do not say their name. */
+const CUTS_ROWS = /^(?:linux|st)(?:-|$)/;
 const MODES_ON = "\u001b[?2004h\u001b[?1004h";
 
 export class Tty {
@@ -25,7 +29,7 @@ export class Tty {
     this.#options = options;
   }
 
-  get screenPorts(): Pick<ScreenPorts, "write" | "onDrain" | "size" | "wrapsCaretLine" | "painted"> {
+  get screenPorts(): Pick<ScreenPorts, "write" | "onDrain" | "size" | "wrapsCaretLine" | "reflows" | "painted"> {
     const { output, first, environment } = this.#options;
     return {
       write: (bytes) => output.write(bytes),
@@ -37,6 +41,7 @@ export class Tty {
       },
       // xterm.js, as in VS Code, leaves the caret's line to the program.
       wrapsCaretLine: environment.TERM_PROGRAM !== "vscode",
+      reflows: !CUTS_ROWS.test(environment.TERM ?? ""),
       painted: first.painted,
     };
   }
@@ -47,7 +52,8 @@ export class Tty {
 
   /** From now on input goes to the listener, first what was typed before. */
   listen(onInput: (chunk: Uint8Array) => void, onResize: () => void): void {
-    const { input, output, first } = this.#options;
+    const { input, output, first, environment } = this.#options;
+    if (environment.TERM !== "linux") this.write(ASK_NAME);
     const typed = first.take();
     this.#onInput = (chunk) => onInput(first.asTyped(chunk));
     input.on("data", this.#onInput);

@@ -248,3 +248,125 @@ describe("a resize while a frame travels", () => {
     );
   });
 });
+
+describe("a terminal that does not reflow", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** A terminal that cuts its rows, as xterm does, and a screen that knows by its answer, or does not know. */
+  async function cutting({ isKnown = true } = {}) {
+    const terminal = virtualTerminal({ columns: 100, rows: 24, reflows: false });
+    const size = { columns: 100, rows: 24 };
+    let written: Promise<void> = Promise.resolve();
+    const screen = new Screen({
+      write(bytes) {
+        written = written.then(() => terminal.write(bytes));
+        return true;
+      },
+      onDrain: () => undefined,
+      size: () => size,
+      live: ({ columns }) => wideLive(columns),
+      wrapsCaretLine: true,
+    });
+    const reader = new InputReader((input) => {
+      if (input.kind === "cursor") screen.reported(input.column);
+      if (input.kind === "terminal") screen.identified(input.name);
+    });
+    terminal.onAnswer((bytes) => reader.read(bytes));
+    if (isKnown) reader.read("\u001bP>|XTerm(379)\u001b\\");
+    const settle = async (milliseconds = 200): Promise<void> => {
+      const delivery = written;
+      await vi.advanceTimersByTimeAsync(milliseconds);
+      await delivery;
+      await vi.advanceTimersByTimeAsync(1);
+      await written;
+    };
+    return {
+      terminal,
+      screen,
+      settle,
+      async resize(columns: number, rows = 24) {
+        await settle(1);
+        terminal.resize(columns, rows);
+        Object.assign(size, { columns, rows });
+        screen.resized();
+      },
+    };
+  }
+
+  const lines = Array.from(
+    { length: 9 },
+    (_, index) => `line ${index} ${"word ".repeat((index * 17) % 40)}end ${index}`,
+  );
+  const withoutBlanks = (line: string): string => line.replaceAll(" ", "");
+  /** Rows that were written for another width have blanks between them. */
+  const missing = (shown: readonly string[], wanted: readonly string[] = lines): string[] =>
+    wanted.filter((line) => !shown.some((one) => withoutBlanks(one).includes(withoutBlanks(line))));
+
+  it("gets the lines that it has cut once more, in place of what is left of them", async () => {
+    const { terminal, screen, settle, resize } = await cutting();
+    screen.commit(lines);
+    await settle();
+    await resize(40);
+    await settle();
+    const shown = terminal.lines();
+    expect(missing(shown)).toEqual([]);
+    expect(shown.filter((line) => line === "line 0 end 0")).toHaveLength(1);
+    expect(shown.filter((line) => line.startsWith("line 8"))).toHaveLength(1);
+    expect(shown.filter((line) => line.startsWith("== status"))).toHaveLength(1);
+  });
+
+  it("loses no committed line when its window is narrow for a moment only, or while an overlay is open", async () => {
+    const { terminal, screen, settle, resize } = await cutting();
+    screen.commit(lines);
+    await settle();
+    await resize(40);
+    await resize(100);
+    await settle();
+    expect(missing(terminal.lines())).toEqual([]);
+    screen.openOverlay();
+    await settle();
+    await resize(50);
+    await settle();
+    screen.closeOverlay();
+    await settle();
+    expect(missing(terminal.lines())).toEqual([]);
+  });
+
+  it("loses no row to a frame for a terminal that would have wrapped its rows", async () => {
+    const { terminal, screen, settle, resize } = await cutting();
+    const short = Array.from({ length: 30 }, (_, index) => `short line ${index}`);
+    screen.commit(short);
+    await settle();
+    await resize(60);
+    await settle();
+    expect(terminal.lines()).toEqual([...short, ...wideLive(60).rows]);
+  });
+
+  it("loses no committed line through random resizes, and keeps one live region", async () => {
+    const step = fc.record({
+      columns: fc.integer({ min: 30, max: 200 }),
+      rows: fc.integer({ min: 12, max: 60 }),
+      commits: fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 3 }),
+      wait: fc.constantFrom(1, 200),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
+        const { terminal, screen, settle, resize } = await cutting();
+        const all: string[] = [];
+        for (const { columns, rows, commits, wait } of steps) {
+          const fresh = commits.map((words, index) => `line ${all.length + index} ${"word ".repeat(words)}end`);
+          all.push(...fresh);
+          screen.commit(fresh);
+          await settle(wait);
+          await resize(columns, rows);
+        }
+        await settle();
+        const shown = terminal.lines();
+        expect(missing(shown, all)).toEqual([]);
+        expect(shown.filter((line) => line.startsWith("== status"))).toHaveLength(1);
+      }),
+      { numRuns: 12, interruptAfterTimeLimit: 20_000 },
+    );
+  });
+});

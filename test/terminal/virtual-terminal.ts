@@ -17,8 +17,16 @@ export interface VirtualTerminal {
   onAnswer(listener: (bytes: string) => void): void;
 }
 
-export function virtualTerminal(options: { columns: number; rows: number; wrapsCaretLine?: boolean }): VirtualTerminal {
-  const { columns, rows, wrapsCaretLine = true } = options;
+export interface VirtualTerminalOptions {
+  readonly columns: number;
+  readonly rows: number;
+  readonly wrapsCaretLine?: boolean;
+  /** False: rows of the screen are cut when it becomes narrower, as xterm does. */
+  readonly reflows?: boolean;
+}
+
+export function virtualTerminal(options: VirtualTerminalOptions): VirtualTerminal {
+  const { columns, rows, wrapsCaretLine = true, reflows = true } = options;
   const terminal = new Terminal({
     cols: columns,
     rows,
@@ -26,6 +34,7 @@ export function virtualTerminal(options: { columns: number; rows: number; wrapsC
     allowProposedApi: true,
     reflowCursorLine: wrapsCaretLine,
   });
+  if (!reflows) Object.defineProperty(insideOf(terminal).buffers.normal, "_isReflowEnabled", { value: false });
   const titles: string[] = [];
   const clipboard: string[] = [];
   terminal.onTitleChange((title) => titles.push(title));
@@ -38,7 +47,10 @@ export function virtualTerminal(options: { columns: number; rows: number; wrapsC
     titles,
     clipboard,
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
-    resize: (toColumns, toRows) => terminal.resize(toColumns, toRows),
+    resize(toColumns, toRows) {
+      if (reflows) terminal.resize(toColumns, toRows);
+      else resizeWithoutReflow(terminal, toColumns, toRows);
+    },
     size: () => ({ columns: terminal.cols, rows: terminal.rows }),
     lines() {
       const found: string[] = [];
@@ -65,4 +77,43 @@ export function virtualTerminal(options: { columns: number; rows: number; wrapsC
     onAnswer: (listener) => void terminal.onData(listener),
     cursor: () => ({ row: buffer().cursorY, column: buffer().cursorX }),
   };
+}
+
+interface Row {
+  readonly length: number;
+  resize(columns: number, fill: unknown): boolean;
+}
+
+interface Inside {
+  readonly buffers: {
+    readonly normal: {
+      readonly ybase: number;
+      readonly lines: { readonly length: number; get(row: number): Row };
+      getNullCell(): unknown;
+    };
+  };
+}
+
+const insideOf = (terminal: Terminal): Inside => (terminal as unknown as { readonly _core: Inside })._core;
+
+/**
+ * What xterm does: rows on the screen are cut, before rows of the scrollback come back to it and after, and those of the
+ * scrollback stay whole. Without reflow this emulator would store the rest of rows on the screen, and cut the scrollback.
+ */
+function resizeWithoutReflow(terminal: Terminal, columns: number, rows: number): void {
+  const { normal } = insideOf(terminal).buffers;
+  const { resize } = Object.getPrototypeOf(normal.lines.get(0)) as Row;
+  const fill = normal.getNullCell();
+  for (let index = 0; index < normal.lines.length; index++) {
+    const row = normal.lines.get(index);
+    row.resize = (to, cell) => to > row.length && resize.call(row, to, cell);
+  }
+  const cut = (): void => {
+    for (let index = normal.ybase; index < normal.lines.length; index++) {
+      resize.call(normal.lines.get(index), columns, fill);
+    }
+  };
+  cut();
+  terminal.resize(columns, rows);
+  cut();
 }

@@ -13,6 +13,8 @@ export type Input =
   | { readonly kind: "focus"; readonly isFocused: boolean }
   /** The terminal speaks the kitty keyboard protocol. */
   | { readonly kind: "kitty" }
+  /** The terminal's answer to XTVERSION, such as "XTerm(379)". */
+  | { readonly kind: "terminal"; readonly name: string }
   /** The column of the cursor, counted from 1. */
   | { readonly kind: "cursor"; readonly column: number };
 
@@ -83,9 +85,11 @@ export class InputReader {
   }
 
   #key(data: string): void {
+    const name = VERSION_REPORT.exec(data)?.[1];
     const column = CURSOR_REPORT.exec(data)?.[1];
     if (data === "\u001b[I" || data === "\u001b[O") this.#on({ kind: "focus", isFocused: data.endsWith("I") });
     else if (KITTY_REPORT.test(data)) this.#on({ kind: "kitty" });
+    else if (name !== undefined) this.#on({ kind: "terminal", name });
     else if (column !== undefined) this.#on({ kind: "cursor", column: Number(column) });
     else if (data !== "" && !OTHER_REPORT.test(data) && !isKeyRelease(data)) {
       this.#on({ kind: "key", data, id: nameOf(data) });
@@ -96,6 +100,7 @@ export class InputReader {
 /** In raw mode Enter is a carriage return: a line feed is Ctrl+J, or what a terminal was told to send for Shift+Enter. */
 const nameOf = (data: string): string | undefined => (data === "\n" ? "ctrl+j" : parseKey(data));
 
+const VERSION_REPORT = /^\u001bP>\|([^\u001b]*)/;
 const KITTY_REPORT = /^\u001b\[\?\d+u$/;
 /** Except those that F3 with modifiers looks like: row 1, and at most column 16. */
 const CURSOR_REPORT = /^\u001b\[(?!1;(?:\d|1[0-6])R)\d+;(\d+)R$/;

@@ -27,6 +27,10 @@ export interface FrameInput {
   readonly columns: number;
   /** False for terminals that cut the caret's line instead of wrapping it anew when they become narrower (xterm.js). */
   readonly wrapsCaretLine: boolean;
+  /** False for terminals that cut their rows instead of wrapping them anew when they become narrower. Default: true. */
+  readonly reflows?: boolean;
+  /** Committed rows directly above the region that are erased, too. `commit` begins with their text. Default: 0. */
+  readonly erasesAbove?: number;
   /** Draw every row, also those that did not change. */
   readonly isWhole?: boolean;
 }
@@ -57,8 +61,8 @@ export function frame(input: FrameInput): Frame {
     const changed = changedRows(painted, next);
     return { bytes: changed === "" ? "" : `${HIDE}${changed}${SHOW}`, painted: next, atRisk: 0 };
   }
-  const wrapped = painted ? wrappedRows(painted, input) : { above: 0, all: 0 };
-  const erasure = `${erased(painted, wrapped.above)}${wrapped.all > 0 ? ASK_WIDTH : ""}`;
+  const wrapped = painted && input.reflows !== false ? wrappedRows(painted, input) : { above: 0, all: 0 };
+  const erasure = `${erased(painted, wrapped.above + (input.erasesAbove ?? 0))}${wrapped.all > 0 ? ASK_WIDTH : ""}`;
   const lines = commit.map((line) => `${line}\r\n`).join("");
   const bytes = `${HIDE}${erasure}\r${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
   return { bytes, painted: next, atRisk: wrapped.all };

@@ -2,7 +2,7 @@
  * The main screen: commits lines, keeps the live region below them, and gives the terminal to an overlay while one is
  * open. Each frame is one write. Frames wait while the terminal is being resized or has not taken the last write.
  */
-import { CommittedLines } from "./committed.ts";
+import { CommittedLines, type CommittedText } from "./committed.ts";
 import { erased, frame, type Live, type Painted } from "./frame.ts";
 
 interface Size {
@@ -21,6 +21,10 @@ export interface ScreenPorts {
   /** All rows of the open overlay. */
   overlay?(size: Size): readonly string[];
   readonly wrapsCaretLine: boolean;
+  /** False for terminals that cut their rows when they become narrower. Default: true. */
+  readonly reflows?: boolean;
+  /** Fills prose with blanks so that it breaks between words at this width. Default: unchanged. */
+  fill?(line: string, columns: number): string;
   /** The region that the first frame painted. */
   readonly painted?: Painted;
 }
@@ -37,7 +41,7 @@ const LEAVE_ALTERNATE = `${ESC}?1049l`;
 export class Screen {
   readonly #ports: ScreenPorts;
   #painted: Painted | undefined;
-  #waiting: string[] = [];
+  #waiting: CommittedText[] = [];
   readonly #committed = new CommittedLines();
   #overlay: { readonly size: string; rows: readonly string[] } | undefined;
   #resizing: NodeJS.Timeout | undefined;
@@ -46,6 +50,11 @@ export class Screen {
   #isBlocked = false;
   #isSuspended = false;
   #isClosed = false;
+  #reflows: boolean;
+  /** The fewest columns and the most rows since the last frame on the main screen, its own size included. */
+  #met: Size = { columns: Number.POSITIVE_INFINITY, rows: 0 };
+  /** The region is directly below the committed lines. */
+  #isBelowLines = true;
   #lastFrame = Number.NEGATIVE_INFINITY;
   #bytes = 0;
   #frames = 0;
@@ -53,6 +62,7 @@ export class Screen {
   constructor(ports: ScreenPorts) {
     this.#ports = ports;
     this.#painted = ports.painted;
+    this.#reflows = ports.reflows ?? true;
   }
 
   /** Bytes and frames written so far. */
@@ -65,10 +75,19 @@ export class Screen {
   }
 
   /** Writes these logical lines above the live region with the next frame. */
-  commit(lines: readonly string[]): void {
+  commit(lines: readonly string[], { isProse }: { readonly isProse: boolean } = { isProse: false }): void {
+    this.#commit(lines.map((text) => ({ text, isProse })));
+  }
+
+  #commit(lines: readonly CommittedText[]): void {
     if (lines.length === 0) return;
     for (const line of lines) this.#waiting.push(line);
     this.changed();
+  }
+
+  /** The terminal says its name. xterm cuts its rows when it becomes narrower. */
+  identified(name: string): void {
+    if (name.startsWith("XTerm(")) this.#reflows = false;
   }
 
   /** Something changed by itself: draws soon, together with other changes. */
@@ -110,6 +129,7 @@ export class Screen {
   /** The size changed: nothing is written until it has stayed the same for a moment. */
   resized(): void {
     clearTimeout(this.#resizing);
+    this.#meet(this.#ports.size());
     this.#resizing = setTimeout(() => {
       this.#resizing = undefined;
       this.draw();
@@ -118,7 +138,7 @@ export class Screen {
 
   /** The terminal reports its last column, which a frame asked for. */
   reported(column: number): void {
-    this.commit(this.#committed.reported(column));
+    this.#commit(this.#committed.reported(column));
   }
 
   openOverlay(): void {
@@ -135,6 +155,7 @@ export class Screen {
     this.#overlay = undefined;
     // A terminal that was resized meanwhile may have lost the place: below everything is always free.
     const prefix = overlay.size === this.#sizeText() ? "" : `${ESC}999;1H\r\n`;
+    if (prefix !== "") this.#isBelowLines = false;
     this.#write(`${LEAVE_ALTERNATE}${prefix}`);
     this.#painted = undefined;
     this.draw();
@@ -149,6 +170,7 @@ export class Screen {
 
   resume(): void {
     this.#isSuspended = false;
+    this.#isBelowLines = false;
     this.draw();
   }
 
@@ -159,7 +181,9 @@ export class Screen {
       this.#overlay = undefined;
       this.#write(LEAVE_ALTERNATE);
     }
-    const last = [...this.#waiting, ...lines].map((line) => `${line}\r\n`).join("");
+    const { columns } = this.#ports.size();
+    const waiting = this.#waiting.map((line) => this.#filled(line, columns));
+    const last = [...waiting, ...lines].map((line) => `${line}\r\n`).join("");
     this.#waiting = [];
     this.#write(`${this.#eraseLive()}${last}${ESC}?25h`);
     this.#isClosed = true;
@@ -175,19 +199,46 @@ export class Screen {
   }
 
   #drawMain(size: Size, { isWhole }: { isWhole: boolean }): void {
+    const { columns } = size;
+    this.#meet(size);
+    const cut = this.#takeCut();
+    const lines = [...cut.lines, ...this.#waiting].map((line) => ({ ...line, written: this.#filled(line, columns) }));
     const { bytes, painted, atRisk } = frame({
       painted: this.#painted,
-      commit: this.#waiting,
+      commit: lines.map(({ written }) => written),
       live: this.#ports.live(size),
-      columns: size.columns,
+      columns,
       wrapsCaretLine: this.#ports.wrapsCaretLine,
-      isWhole,
+      reflows: this.#reflows,
+      erasesAbove: cut.rows,
+      isWhole: isWhole || cut.isCut,
     });
-    if (atRisk > 0) this.#committed.expectReport({ columns: size.columns, atRisk });
-    this.#committed.add(this.#waiting);
+    if (atRisk > 0) this.#committed.expectReport({ columns, atRisk });
+    this.#committed.add(lines, columns);
     this.#waiting = [];
     this.#painted = painted;
+    this.#met = { ...size };
     this.#write(bytes);
+  }
+
+  /** The lines that a terminal without reflow has cut since the last frame, and their rows directly above the region. */
+  #takeCut(): { readonly isCut: boolean; readonly rows: number; readonly lines: readonly CommittedText[] } {
+    const { columns: narrowest, rows } = this.#met;
+    const isCut = !this.#reflows && this.#painted !== undefined && narrowest < this.#painted.columns;
+    const within = rows - (this.#painted?.rows.length ?? 0);
+    const cut = this.#reflows ? { rows: 0, lines: [] } : this.#committed.takeCut({ narrowest, within });
+    if (this.#isBelowLines) return { isCut, ...cut };
+    this.#committed.forget();
+    this.#isBelowLines = true;
+    return { isCut, rows: 0, lines: cut.lines };
+  }
+
+  #meet({ columns, rows }: Size): void {
+    this.#met = { columns: Math.min(columns, this.#met.columns), rows: Math.max(rows, this.#met.rows) };
+  }
+
+  #filled({ text, isProse }: CommittedText, columns: number): string {
+    return isProse ? (this.#ports.fill?.(text, columns) ?? text) : text;
   }
 
   #drawOverlay(size: Size): void {
