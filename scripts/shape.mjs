@@ -17,7 +17,7 @@ export const PROMPT_PATH = [
   ["Session.sendAndWait", "session/session.ts"],
   ["MessageQueue.accept", "session/turn/message-queue.ts"],
   ["MessageQueue.#work", "session/turn/message-queue.ts"],
-  ["TurnRunner.answer", "session/turn/turn-runner.ts"],
+  ["AnswerRunner.answer", "session/turn/answer-runner.ts"],
   ["runLoop", "loop/loop.ts"],
 ];
 const BANNED_OPENER = /^(What|Who|Whoever|Whom|Whose|Where|That which|Nobody|Whatever)\b/;

@@ -48,7 +48,7 @@ export async function askModel(run: Run, turnId: string): Promise<ModelReply> {
     estimated: counted === undefined,
     durationMs,
     timeToFirstTokenMs: reply.firstAt === undefined ? undefined : reply.firstAt - started,
-    attempts: sent.requests,
+    requests: sent.requests,
     finishReason: end.stop,
     request: run.request,
   });

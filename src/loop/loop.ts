@@ -4,8 +4,8 @@
  * Features attach through the ports of `Run`; the loop does not grow with them:
  * - before each model call: `pendingMessages`, `beforeModelCall`, `history`, `usageInfo`
  * - the model call: `provider`, `whileModelWorks`, `spent`
- * - around tool calls: `findTool`, `showTools`, `around`, `permit`, `effects`, `ports`, `outside`, `failures`,
- *   `bound`, `keepBinaries`
+ * - around tool calls: `findTool`, `showTools`, `hooks`, `permit`, `effects`, `ports`, `clientCalls`, `failures`,
+ *   `limitOutput`, `keepBinaries`
  * - before it stops: `beforeStopping`
  *
  * This folder holds the loop, the model call, the tool calls and `Run`.

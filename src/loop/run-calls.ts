@@ -17,7 +17,7 @@ export const INTERRUPTED = "The execution of this tool, or a previous tool was i
  */
 export async function runCalls(reply: ModelReply, run: Run): Promise<Next> {
   const { turnId } = reply;
-  const jobs: readonly Job[] = reply.calls.map((call) => ({ call, bound: attempt(() => bind(call, reply, run)) }));
+  const jobs: readonly Job[] = reply.calls.map((call) => ({ call, bound: resultOf(() => bind(call, reply, run)) }));
   const starts = jobs.map(({ call }) =>
     run.emit("tool.execution_start", {
       toolCallId: call.toolCallId,
@@ -30,7 +30,7 @@ export async function runCalls(reply: ModelReply, run: Run): Promise<Next> {
   const allReadOnly = jobs.every(({ bound }) => !bound.ok || bound.value.tool.readOnly);
   if (!allReadOnly) await Promise.all(starts);
 
-  return settleAll(jobs, turnId, run);
+  return runJobs(jobs, turnId, run);
 }
 
 /** Resumes calls that an earlier process started. Their hooks have already run and do not run again. */
@@ -40,9 +40,9 @@ export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise
     const tool = permitted ?? (isBack ? undefined : otherwise);
     const bindAgain = (): Bound =>
       tool ? { tool, call: tool.bind(call.arguments) } : bind(call, { stop: "tools" }, run);
-    return { call, bound: attempt(bindAgain), before: { kind: "go", ...defined({ ask }) } };
+    return { call, bound: resultOf(bindAgain), before: { kind: "go", ...defined({ ask }) } };
   });
-  return settleAll(jobs, turnId, run);
+  return runJobs(jobs, turnId, run);
 }
 
 /**
@@ -50,12 +50,12 @@ export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise
  * log marks it as requested by a user, and no model reads its result.
  */
 export async function runRequestedCall(call: ToolCall, run: Run): Promise<RequestedEnd> {
-  const bound = attempt(() => bind(call, { stop: "tools" }, run));
+  const bound = resultOf(() => bind(call, { stop: "tools" }, run));
   const { toolCallId } = call;
   const about = { toolCallId, toolName: call.name, arguments: call.arguments };
   void run.emit("tool.user_requested", about);
   await run.emit("tool.execution_start", { ...about, ...mcpNames(call.name, run) });
-  const outcome = await attemptAsync(() => guarded({ call, bound, run }));
+  const outcome = await resultOfAsync(() => runWithHooks({ call, bound, run }));
   const data = { toolCallId, isUserRequested: true, ...endOf(outcome, call, run) };
   if (outcome.ok && outcome.value.value.toolReferences) run.showTools?.(outcome.value.value.toolReferences);
   await run.emit("tool.execution_complete", data);
@@ -73,17 +73,17 @@ type Next = "ask again" | "stop" | "pending";
 
 interface Job {
   readonly call: ToolCall;
-  readonly bound: Attempt<Bound>;
+  readonly bound: Result<Bound>;
   /** The result of the hooks before the call, if they have already run. */
   readonly before?: Before;
 }
 
-async function settleAll(jobs: readonly Job[], turnId: string, run: Run): Promise<Next> {
-  const settleOne = (job: Job) => settle({ ...job, turnId, run });
+async function runJobs(jobs: readonly Job[], turnId: string, run: Run): Promise<Next> {
+  const runOne = (job: Job) => runJob({ ...job, turnId, run });
   const alone = jobs.some(({ bound }) => bound.ok && bound.value.tool.exclusive);
-  const ends: Settled[] = [];
-  if (alone) for (const job of jobs) ends.push(await settleOne(job));
-  else ends.push(...(await allOf(jobs.map(settleOne))));
+  const ends: JobEnd[] = [];
+  if (alone) for (const job of jobs) ends.push(await runOne(job));
+  else ends.push(...(await allOf(jobs.map(runOne))));
 
   // Wires require all results of a reply before any other message.
   for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
@@ -91,7 +91,7 @@ async function settleAll(jobs: readonly Job[], turnId: string, run: Run): Promis
   return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
 }
 
-interface Settled {
+interface JobEnd {
   readonly endsTurn: boolean;
   readonly staysPending?: boolean;
   readonly messages: NonNullable<ToolResult["messages"]>;
@@ -141,12 +141,12 @@ async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
  * Runs one call and emits its end. Every started call gets an end, now or when the session is resumed, because
  * providers reject an unanswered call.
  */
-async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled> {
+async function runJob(job: Job & { turnId: string; run: Run }): Promise<JobEnd> {
   const { call, turnId, run } = job;
-  const outcome = await attemptAsync(() => guarded(job));
-  if (!outcome.ok && run.outside?.staysPending(call.toolCallId))
+  const outcome = await resultOfAsync(() => runWithHooks(job));
+  if (!outcome.ok && run.clientCalls?.staysPending(call.toolCallId))
     return { endsTurn: true, staysPending: true, messages: [] };
-  run.outside?.forget(call.toolCallId);
+  run.clientCalls?.forget(call.toolCallId);
   const end = { toolCallId: call.toolCallId, turnId, ...endOf(outcome, call, run) };
   const ended = run.emit("tool.execution_complete", end);
   if (!outcome.ok) {
@@ -165,7 +165,7 @@ async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled>
 }
 
 /** Returns the event data that describe how a call ended. */
-function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<CompleteData, "toolCallId"> {
+function endOf(outcome: Result<Ended>, call: ToolCall, run: Run): Omit<CompleteData, "toolCallId"> {
   if (outcome.ok) {
     const { result, value } = outcome.value;
     const { telemetry, exitCode } = value;
@@ -189,14 +189,14 @@ interface Ended {
 }
 
 /** Runs the call with its hooks. Without hooks, runs only the call. */
-async function guarded(job: Job & { run: Run }): Promise<Ended> {
+async function runWithHooks(job: Job & { run: Run }): Promise<Ended> {
   const { run, bound } = job;
-  const { around } = run;
-  if (!around) return executeAndKeep(job.call, required(bound), run, job.before);
+  const { hooks } = run;
+  if (!hooks) return executeAndKeep(job.call, valueOrThrow(bound), run, job.before);
   run.signal.throwIfAborted();
   // Refused by the limits of the message: no hook may answer it.
   if (!bound.ok && isRefusal(bound.error)) throw bound.error;
-  const before = job.before ?? (await around.before(job.call, run.signal));
+  const before = job.before ?? (await hooks.before(job.call, run.signal));
   run.signal.throwIfAborted();
   if (before.kind === "deny") throw new ToolError(before.message, { code: "denied" });
   if (before.kind === "answer") {
@@ -206,26 +206,26 @@ async function guarded(job: Job & { run: Run }): Promise<Ended> {
   const changed = before.arguments !== undefined;
   const call = changed ? { ...job.call, arguments: before.arguments } : job.call;
   if (changed) void run.emit("troupe.call_changed", { toolCallId: call.toolCallId, arguments: call.arguments });
-  const outcome = await attemptAsync(async () =>
-    executeAndKeep(call, changed ? rebind(call, run) : required(bound), run, before),
+  const outcome = await resultOfAsync(async () =>
+    executeAndKeep(call, changed ? rebind(call, run) : valueOrThrow(bound), run, before),
   );
-  return concluded({ call, outcome, before, around, run });
+  return applyHooksAfter({ call, outcome, before, hooks, run });
 }
 
 /** Applies the hooks that run after the call. */
-async function concluded(what: {
+async function applyHooksAfter(what: {
   call: ToolCall;
-  outcome: Attempt<Ended>;
+  outcome: Result<Ended>;
   before: Before;
-  around: NonNullable<Run["around"]>;
+  hooks: NonNullable<Run["hooks"]>;
   run: Run;
 }): Promise<Ended> {
-  const { call, outcome, before, around, run } = what;
+  const { call, outcome, before, hooks, run } = what;
   run.signal.throwIfAborted();
   const end: CallEnd = outcome.ok
     ? { ok: true, content: outcome.value.value.content }
     : { ok: false, ...explain(outcome.error, call.name, run) };
-  const after = await around.after(call, end, run.signal);
+  const after = await hooks.after(call, end, run.signal);
   const added = [before.context, after.context].filter((text) => text !== undefined).join("\n\n");
   const withContext = (text: string): string => (added === "" ? text : `${text}\n\n${added}`);
   if (!end.ok) throw new ToolError(withContext(end.message), { code: end.code });
@@ -236,7 +236,7 @@ async function concluded(what: {
   return { ...outcome.value, value, result: await keep(value, call.name, run) };
 }
 
-function required<T>(attempted: Attempt<T>): T {
+function valueOrThrow<T>(attempted: Result<T>): T {
   if (!attempted.ok) throw attempted.error;
   return attempted.value;
 }
@@ -290,7 +290,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
       reads.push(...(permission.reads ?? []));
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
-    const work = runGuarded(what.bound, tool.readOnly ? withReads(context, reads) : context, run);
+    const work = runUnderLease(what.bound, tool.readOnly ? withReads(context, reads) : context, run);
     work.catch(() => undefined); // it may settle after the race is over
     return await Promise.race([work, whenAborted(stop.signal)]);
   } finally {
@@ -299,7 +299,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
   }
 }
 
-function runGuarded({ tool, call }: Bound, context: ToolContext, { effects }: Run): Promise<ToolResult> {
+function runUnderLease({ tool, call }: Bound, context: ToolContext, { effects }: Run): Promise<ToolResult> {
   if (!effects) return call.run(context);
   // A client, a person or agents do the work. A client outlives this process, and agents have guards of their own.
   const waits = tool.from?.kind === "custom" || tool.needs !== undefined || tool.managesAgents === true;
@@ -332,7 +332,7 @@ async function keep(result: ToolResult, toolName: string, run: Run): Promise<Non
   const { images = [], resources = [] } = result;
   const binaries = images.length + resources.length > 0 ? await run.keepBinaries({ images, resources }) : undefined;
   return {
-    content: await run.bound(result.content, toolName),
+    content: await run.limitOutput(result.content, toolName),
     ...defined({ detailedContent: result.detailedContent, binaryResultsForLlm: binaries }),
   };
 }
@@ -353,9 +353,9 @@ function explain(error: unknown, toolName: string, run: Run): { message: string;
 const withWarning = <T extends { message: string }>(error: T, warning: string | undefined): T =>
   warning === undefined ? error : { ...error, message: `${error.message}\n\n${warning}` };
 
-type Attempt<T> = { ok: true; value: T } | { ok: false; error: unknown };
+type Result<T> = { ok: true; value: T } | { ok: false; error: unknown };
 
-function attempt<T>(work: () => T): Attempt<T> {
+function resultOf<T>(work: () => T): Result<T> {
   try {
     return { ok: true, value: work() };
   } catch (error) {
@@ -363,7 +363,7 @@ function attempt<T>(work: () => T): Attempt<T> {
   }
 }
 
-async function attemptAsync<T>(work: () => Promise<T>): Promise<Attempt<T>> {
+async function resultOfAsync<T>(work: () => Promise<T>): Promise<Result<T>> {
   return work().then(
     (value) => ({ ok: true, value }) as const,
     (error: unknown) => ({ ok: false, error }) as const,

@@ -42,7 +42,7 @@ export interface Run {
   history(): Promise<readonly Message[]>;
   permit(access: Access, call: JudgedCall): Promise<Permission>;
   /** Hooks before a call is judged and after it has ended; absent if there are none. */
-  readonly around?: AroundCalls;
+  readonly hooks?: CallHooks;
   /** Set where another process can take the session over: calls run only while this one has it. */
   readonly effects?: EffectGuard;
   /** Counts repeated failures of calls. `beforeModelCall` ends the run because of them. */
@@ -50,7 +50,7 @@ export interface Run {
   /** Services for tools beyond the call itself, such as files. */
   readonly ports: ToolPorts;
   /** Calls that wait for a client; absent if no call can outlive its process. */
-  readonly outside?: {
+  readonly clientCalls?: {
     /** Whether the call stays pending after the session closes, so that it can be resumed. */
     staysPending(toolCallId: string): boolean;
     /** Discards the pending requests of a call that has ended. */
@@ -67,7 +67,7 @@ export interface Run {
   /**
    * Stores content that is too large for the model and returns a replacement. Smaller content is returned unchanged.
    */
-  bound(content: string, toolName: string): Promise<string>;
+  limitOutput(content: string, toolName: string): Promise<string>;
   keepBinaries(what: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
 }
 
@@ -108,7 +108,7 @@ export interface JudgedCall {
  * Hooks around calls. They can deny, change or answer a call, or add to what the model reads. An approval counts only
  * where a person would otherwise be asked by default.
  */
-export interface AroundCalls {
+export interface CallHooks {
   before(call: ToolCall, signal: AbortSignal): Promise<BeforeCall>;
   after(call: ToolCall, end: CallEnd, signal: AbortSignal): Promise<AfterCall>;
 }
@@ -161,7 +161,7 @@ export interface ModelCall {
   readonly durationMs: number;
   readonly timeToFirstTokenMs: number | undefined;
   /** The number of requests sent for this call. */
-  readonly attempts: number;
+  readonly requests: number;
   readonly finishReason: string;
   /** The request's common parts, for accounting; absent for calls outside the loop. */
   readonly request?: Run["request"];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { afterAbandonedProbe, afterFailure, afterSuccess, type Breaker, closedCircuit } from "./breaker.ts";
+import { afterAbandonedProbe, afterFailure, afterSuccess, type Breaker, noFailures } from "./breaker.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
 
-const limits = { failures: 5, openMs: 30_000 };
+const limits = { failures: 5, blockedMs: 30_000 };
 const error = (kind: ModelErrorKind): ModelError => new ModelError(kind, { kind, provider: "acme" });
 
 function fail(breaker: Breaker, kind: ModelErrorKind, details: { isProbe?: boolean; now?: number } = {}): Breaker {
@@ -15,31 +15,31 @@ function failTimes(breaker: Breaker, times: number): Breaker {
 
 describe("the circuit", () => {
   it("the circuit opens with the fifth failure in a row, not with the fourth", () => {
-    expect(failTimes(closedCircuit, 4).gate.state).toBe("open");
-    expect(failTimes(closedCircuit, 5)).toEqual({
-      gate: { state: "shut", reason: "outage", since: 0, until: 30_000, cause: error("network") },
+    expect(failTimes(noFailures, 4).gate.state).toBe("passing");
+    expect(failTimes(noFailures, 5)).toEqual({
+      gate: { state: "blocked", reason: "outage", since: 0, until: 30_000, cause: error("network") },
       failures: 5,
     });
   });
 
   it("the circuit restarts its count with every success", () => {
-    const once = afterSuccess(failTimes(closedCircuit, 4), false);
-    expect(failTimes(once, 4).gate.state).toBe("open");
-    expect(failTimes(once, 5).gate.state).toBe("shut");
+    const once = afterSuccess(failTimes(noFailures, 4), false);
+    expect(failTimes(once, 4).gate.state).toBe("passing");
+    expect(failTimes(once, 5).gate.state).toBe("blocked");
   });
 
   it("the circuit counts an answer of any kind as a success", () => {
-    expect(fail(failTimes(closedCircuit, 4), "request")).toEqual(closedCircuit);
+    expect(fail(failTimes(noFailures, 4), "request")).toEqual(noFailures);
   });
 
   it("the circuit is not prolonged by requests that were in progress when it opened", () => {
-    const shut = failTimes(closedCircuit, 5);
+    const shut = failTimes(noFailures, 5);
     expect(fail(shut, "network", { now: 20_000 }).gate).toEqual(shut.gate);
   });
 });
 
 describe("a probe", () => {
-  const limited = fail(closedCircuit, "rate_limit");
+  const limited = fail(noFailures, "rate_limit");
   const probing: Breaker = {
     ...limited,
     gate: { state: "probing", reason: "rate_limit", since: 0, cause: error("rate_limit") },
@@ -49,7 +49,7 @@ describe("a probe", () => {
     expect(fail(probing, "rate_limit", { now: 50 })).toBe(probing);
     expect(afterSuccess(probing, false).gate).toEqual(probing.gate);
     expect(afterSuccess(limited, false).gate).toEqual(limited.gate);
-    expect(afterSuccess(probing, true)).toEqual(closedCircuit);
+    expect(afterSuccess(probing, true)).toEqual(noFailures);
   });
 
   it("a probe that is limited shuts the gate again, counted from the first time", () => {
@@ -58,13 +58,13 @@ describe("a probe", () => {
 
   it("a probe that fails for another reason is followed by another one after a pause", () => {
     expect(fail(probing, "network", { isProbe: true, now: 50 }).gate).toMatchObject({
-      state: "shut",
+      state: "blocked",
       reason: "rate_limit",
       until: 10_050,
     });
   });
 
   it("a probe frees its slot at once when its waiter gives up", () => {
-    expect(afterAbandonedProbe(probing, 70).gate).toMatchObject({ state: "shut", until: 70 });
+    expect(afterAbandonedProbe(probing, 70).gate).toMatchObject({ state: "blocked", until: 70 });
   });
 });

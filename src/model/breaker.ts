@@ -1,19 +1,19 @@
 /**
- * The gate in front of a provider, as plain data. A rate limit shuts it for as long as the provider asked. A series of
- * failures shuts it for a fixed time (a circuit breaker). After either, one request, the probe, goes first, and its
+ * The gate in front of a provider, as plain data. A rate limit blocks requests for as long as the provider asked. A
+ * series of failures blocks them for a fixed time (a circuit breaker). After either, one request, the probe, goes first, and its
  * result decides for all callers.
  */
 import { plural } from "../lib/text.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
 
 type Gate =
-  | { readonly state: "open" }
-  | ({ readonly state: "shut"; readonly until: number } & ShutGate)
-  | ({ readonly state: "probing" } & ShutGate);
+  | { readonly state: "passing" }
+  | ({ readonly state: "blocked"; readonly until: number } & BlockedGate)
+  | ({ readonly state: "probing" } & BlockedGate);
 
-export interface ShutGate {
+export interface BlockedGate {
   readonly reason: "rate_limit" | "outage";
-  /** Time when the gate was first shut. Does not change while probes fail. */
+  /** Time when the gate first blocked. Does not change while probes fail. */
   readonly since: number;
   readonly cause: ModelError;
 }
@@ -25,20 +25,21 @@ export interface Breaker {
 }
 
 export interface BreakerLimits {
-  /** Number of consecutive failures that shut the gate. */
+  /** Number of consecutive failures after which the gate blocks. */
   readonly failures: number;
-  readonly openMs: number;
+  /** How long the gate blocks after an outage. */
+  readonly blockedMs: number;
 }
 
-export const closedCircuit: Breaker = { gate: { state: "open" }, failures: 0 };
+export const noFailures: Breaker = { gate: { state: "passing" }, failures: 0 };
 
 /**
  * Records that the provider accepted a request. Only a probe ends a rate limit: other requests may have started before
  * it.
  */
 export function afterSuccess({ gate }: Breaker, isProbe: boolean): Breaker {
-  const opens = gate.state === "open" || isProbe || gate.reason === "outage";
-  return { gate: opens ? { state: "open" } : gate, failures: 0 };
+  const opens = gate.state === "passing" || isProbe || gate.reason === "outage";
+  return { gate: opens ? { state: "passing" } : gate, failures: 0 };
 }
 
 export function afterFailure(
@@ -48,22 +49,25 @@ export function afterFailure(
 ): Breaker {
   const { error, delayMs, isProbe, now } = failure;
   const { gate } = breaker;
-  const since = gate.state === "open" ? now : gate.since;
+  const since = gate.state === "passing" ? now : gate.since;
   if (error.kind === "rate_limit") {
     // A request that started before the probe gives no new information. The probe decides.
     if (gate.state === "probing" && !isProbe) return breaker;
-    const until = Math.max(now + delayMs, gate.state === "shut" ? gate.until : 0);
-    return { gate: { state: "shut", reason: "rate_limit", until, since, cause: error }, failures: 0 };
+    const until = Math.max(now + delayMs, gate.state === "blocked" ? gate.until : 0);
+    return { gate: { state: "blocked", reason: "rate_limit", until, since, cause: error }, failures: 0 };
   }
   if (!outage.has(error.kind)) return afterSuccess(breaker, isProbe);
 
   const failures = breaker.failures + 1;
   if (isProbe && gate.state === "probing" && gate.reason === "rate_limit" && failures < limits.failures) {
-    const until = now + Math.max(delayMs, SHORTEST_REST_MS);
-    return { gate: { ...gate, state: "shut", until }, failures };
+    const until = now + Math.max(delayMs, MIN_BLOCK_MS);
+    return { gate: { ...gate, state: "blocked", until }, failures };
   }
-  if (isProbe || (gate.state === "open" && failures >= limits.failures)) {
-    return { gate: { state: "shut", reason: "outage", until: now + limits.openMs, since, cause: error }, failures };
+  if (isProbe || (gate.state === "passing" && failures >= limits.failures)) {
+    return {
+      gate: { state: "blocked", reason: "outage", until: now + limits.blockedMs, since, cause: error },
+      failures,
+    };
   }
   return { gate, failures };
 }
@@ -71,14 +75,14 @@ export function afterFailure(
 /** Records that the probe was cancelled by its caller. The next probe may start at once. */
 export function afterAbandonedProbe(breaker: Breaker, now: number): Breaker {
   if (breaker.gate.state !== "probing") return breaker;
-  return { ...breaker, gate: { ...breaker.gate, state: "shut", until: now } };
+  return { ...breaker, gate: { ...breaker.gate, state: "blocked", until: now } };
 }
 
 const outage: ReadonlySet<ModelErrorKind> = new Set(["server", "network", "timeout"]);
-const SHORTEST_REST_MS = 1_000;
+const MIN_BLOCK_MS = 1_000;
 
 /** Returns the error for a caller that is not admitted. */
-export function refusal(gate: ShutGate, waitedMs: number, remainingMs: number): ModelError {
+export function refusal(gate: BlockedGate, waitedMs: number, remainingMs: number): ModelError {
   const { cause, reason } = gate;
   const waited = plural(Math.round(waitedMs / 1_000), "second");
   const remaining = Math.ceil(remainingMs / 1_000);

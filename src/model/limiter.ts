@@ -7,11 +7,11 @@ import {
   afterAbandonedProbe,
   afterFailure,
   afterSuccess,
+  type BlockedGate,
   type Breaker,
   type BreakerLimits,
-  closedCircuit,
+  noFailures,
   refusal,
-  type ShutGate,
 } from "./breaker.ts";
 import type { ModelError } from "./model-error.ts";
 import { enterBoth, type SharedLimit } from "./shared-limits.ts";
@@ -30,7 +30,7 @@ export interface LimiterOptions {
 }
 
 export interface LimiterWait {
-  readonly reason: ShutGate["reason"] | "concurrency";
+  readonly reason: BlockedGate["reason"] | "concurrency";
   /** Time until the next attempt; absent while it is unknown. */
   readonly delayMs?: number;
   /** Number of waiting calls, including this one. */
@@ -83,7 +83,7 @@ export class Limiter {
   readonly #ramp: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
   readonly #shared: SharedLimit | undefined;
   readonly #waiting: Waiter[] = [];
-  #breaker: Breaker = closedCircuit;
+  #breaker: Breaker = noFailures;
   /** The current limit: halved by a rate limit, increased by one with each success. */
   #concurrency: number;
   #running = 0;
@@ -97,7 +97,7 @@ export class Limiter {
     this.#stamp = options.stamp;
     this.#maxConcurrency = Math.max(1, options.maxConcurrency ?? Number.POSITIVE_INFINITY);
     this.#concurrency = this.#maxConcurrency;
-    this.#breakerLimits = options.breaker ?? { failures: 5, openMs: 30_000 };
+    this.#breakerLimits = options.breaker ?? { failures: 5, blockedMs: 30_000 };
     this.#longestWaitMs = options.longestWaitMs ?? 180_000;
     this.#ramp = options.ramp ?? { starts: 5, slotMs: 100, calmMs: 60_000 };
     this.#shared = options.shared;
@@ -175,9 +175,9 @@ export class Limiter {
   #admission(now: number): Admission {
     const { gate } = this.#breaker;
     // A single caller is paced by its own back-off. The breaker is for crowds.
-    const held = gate.state !== "open" && !(gate.reason === "outage" && this.#joined <= 1);
+    const held = gate.state !== "passing" && !(gate.reason === "outage" && this.#joined <= 1);
     if (held && gate.state === "probing") return { type: "wait", reason: gate.reason };
-    if (held && gate.state === "shut" && gate.until > now) {
+    if (held && gate.state === "blocked" && gate.until > now) {
       return { type: "wait", reason: gate.reason, until: gate.until };
     }
     if (this.#running >= Math.floor(this.#concurrency)) return { type: "wait", reason: "concurrency" };
@@ -189,7 +189,7 @@ export class Limiter {
 
   #start(now: number, probe: boolean): Pass {
     const { gate } = this.#breaker;
-    if (probe && gate.state === "shut") {
+    if (probe && gate.state === "blocked") {
       const { reason, since, cause } = gate;
       this.#breaker = { ...this.#breaker, gate: { state: "probing", reason, since, cause } };
     }
@@ -216,7 +216,7 @@ export class Limiter {
         phase = "decided";
         if (error.kind === "rate_limit") {
           this.#pacedUntil = now + delayMs + this.#ramp.calmMs;
-          if (this.#breaker.gate.state === "open") this.#concurrency = Math.max(1, Math.ceil(this.#running / 2));
+          if (this.#breaker.gate.state === "passing") this.#concurrency = Math.max(1, Math.ceil(this.#running / 2));
         }
         this.#breaker = afterFailure(this.#breaker, { error, delayMs, isProbe, now }, this.#breakerLimits);
       },
@@ -232,18 +232,18 @@ export class Limiter {
 
   #deadline(waiter: Waiter): number {
     const { gate } = this.#breaker;
-    if (gate.state === "open") return Number.POSITIVE_INFINITY;
+    if (gate.state === "passing") return Number.POSITIVE_INFINITY;
     return Math.max(waiter.enteredAt, gate.since) + this.#longestWaitMs;
   }
 
   #dismissHopeless(now: number): void {
     const { gate } = this.#breaker;
-    if (gate.state === "open") return;
+    if (gate.state === "passing") return;
     for (const waiter of [...this.#waiting]) {
       const deadline = this.#deadline(waiter);
       if (now < deadline && (gate.state === "probing" || gate.until <= deadline)) continue;
       this.#remove(waiter);
-      waiter.reject(refusal(gate, now - waiter.enteredAt, gate.state === "shut" ? gate.until - now : 0));
+      waiter.reject(refusal(gate, now - waiter.enteredAt, gate.state === "blocked" ? gate.until - now : 0));
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * Adds retries to a provider. An attempt that failed for a temporary reason is repeated after a pause. A `retry` event
+ * Adds retries to a provider. A request that failed for a temporary reason is repeated after a pause. A `retry` event
  * precedes the pause. All waiting uses the stamp.
  */
 
@@ -22,11 +22,11 @@ import {
 export interface RetryPolicy {
   /** Maximum number of retries in total. */
   readonly retriesBeforeOutput: number;
-  /** How many of these may follow an attempt that had produced output. */
+  /** How many of these may follow a request that had produced output. */
   readonly retriesAfterOutput: number;
   /** How many of these may follow a timeout, which costs minutes each. */
   readonly retriesAfterTimeout: number;
-  /** No retry is decided on later than this after the first attempt started. */
+  /** No retry is decided on later than this after the first request was sent. */
   readonly retryWithinMs: number;
   /** Full jitter: a pause is random between 0 and base · 2ⁿ, at most `capMs`. */
   readonly baseMs: number;
@@ -59,15 +59,15 @@ export interface RetryOptions {
 }
 
 export function withRetry(provider: Provider, options: RetryOptions): Provider {
-  const patient = defineProvider({
+  const retrying = defineProvider({
     id: provider.id,
-    stream: (request, signal) => attempts({ provider, request, signal, options }),
+    stream: (request, signal) => streamWithRetries({ provider, request, signal, options }),
   });
   return {
     id: provider.id,
     stream(request, signal) {
-      countSent(request, -1); // each attempt counts itself when it starts
-      return patient.stream(request, signal);
+      countSent(request, -1); // each request counts itself when it starts
+      return retrying.stream(request, signal);
     },
   };
 }
@@ -79,7 +79,7 @@ interface Call {
   readonly options: RetryOptions;
 }
 
-async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
+async function* streamWithRetries(call: Call): AsyncGenerator<ModelEvent, void> {
   const { stamp, limiter, random = Math.random } = call.options;
   const policy = { ...defaultRetryPolicy, ...call.options.policy };
   const queued = limiter?.join(call.request.priority);
@@ -93,7 +93,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
       let usage: Usage | undefined;
       countSent(call.request, 1);
       try {
-        const { end, output } = yield* oneAttempt(call, pass);
+        const { end, output } = yield* oneRequest(call, pass);
         if (end.stop !== "error") return yield end;
         usage = end.usage;
         error = end.error ?? ModelError.incomplete(call.provider.id);
@@ -108,7 +108,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
         pass?.release();
       }
       if (decision.type !== "retry")
-        return yield failure(explain({ error, decision, attempts: tally.retries + 1, stamp }), usage);
+        return yield failure(explain({ error, decision, requests: tally.retries + 1, stamp }), usage);
       tally.retries++;
       yield { type: "retry", attempt: tally.retries, delayMs: decision.delayMs, error };
       await stamp.sleep(decision.delayMs, call.signal);
@@ -147,7 +147,7 @@ async function* admission(
   }
 }
 
-async function* oneAttempt(
+async function* oneRequest(
   { provider, request, signal }: Call,
   pass: Pass | undefined,
 ): AsyncGenerator<ModelEvent, { end: ModelEnd; output: boolean }> {
@@ -170,7 +170,7 @@ async function* oneAttempt(
 
 type RetryDecision =
   | { readonly type: "retry"; readonly delayMs: number }
-  | { readonly type: "hopeless" }
+  | { readonly type: "permanent" }
   | { readonly type: "exhausted" }
   | { readonly type: "too_long"; readonly waitMs: number };
 
@@ -178,14 +178,14 @@ interface Case {
   readonly error: ModelError;
   readonly output: boolean;
   readonly tally: Readonly<Record<"retries" | "retriesAfterOutput" | "retriesAfterTimeout", number>>;
-  /** Time since the first attempt started. */
+  /** Time since the first request was sent. */
   readonly tookMs: number;
   readonly policy: RetryPolicy;
   readonly random: () => number;
 }
 
 function judge({ error, output, tally, policy, random, tookMs }: Case): RetryDecision {
-  if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };
+  if (!temporary.has(error.kind) || error.retryable === false) return { type: "permanent" };
   const waitMs = error.retryAfterMs ?? 0;
   if (waitMs > policy.longestWaitMs) return { type: "too_long", waitMs };
   if (tally.retries >= policy.retriesBeforeOutput) return { type: "exhausted" };
@@ -196,7 +196,7 @@ function judge({ error, output, tally, policy, random, tookMs }: Case): RetryDec
 }
 
 /** Kinds of failure that may be temporary. */
-const passing: ReadonlySet<ModelErrorKind> = new Set(["rate_limit", "server", "network", "timeout", "protocol"]);
+const temporary: ReadonlySet<ModelErrorKind> = new Set(["rate_limit", "server", "network", "timeout", "protocol"]);
 
 /** Returns the pause before retry number `retry`, counted from 0. */
 export function pause(options: {
@@ -221,18 +221,18 @@ export function pause(options: {
 function explain(options: {
   readonly error: ModelError;
   readonly decision: Exclude<RetryDecision, { type: "retry" }>;
-  readonly attempts: number;
+  readonly requests: number;
   readonly stamp: Stamp;
 }): ModelError {
-  const { error, decision, attempts, stamp } = options;
-  if (decision.type === "hopeless" && attempts === 1) return error;
+  const { error, decision, requests, stamp } = options;
+  if (decision.type === "permanent" && requests === 1) return error;
   if (decision.type === "too_long") {
     const seconds = Math.ceil(decision.waitMs / 1_000);
-    return reworded(error, `${error.message} (asked us to wait ${seconds} s, after ${plural(attempts, "attempt")})`, {
+    return reworded(error, `${error.message} (asked us to wait ${seconds} s, after ${plural(requests, "attempt")})`, {
       hint: `Try again after ${clockTime(stamp.now() + decision.waitMs)}, or choose another model.`,
     });
   }
-  return reworded(error, `${error.message} (gave up after ${plural(attempts, "attempt")})`, {
+  return reworded(error, `${error.message} (gave up after ${plural(requests, "attempt")})`, {
     hint: error.hint ?? hints[error.kind],
   });
 }

@@ -23,7 +23,7 @@ export type Access =
       readonly unsandboxed?: boolean;
     }
   | { readonly kind: "url"; readonly url: string; readonly intention: string }
-  /** Leaving the sandbox. Requested beside the command itself; only the user can approve it. */
+  /** DetachableTasks the sandbox. Requested beside the command itself; only the user can approve it. */
   | { readonly kind: "sandbox-off"; readonly command: string; readonly intention: string }
   | {
       readonly kind: "mcp";

@@ -14,7 +14,7 @@ import type { SharedBudget } from "../model/shared-budget.ts";
 import type { ModelFetch } from "../model/wire/endpoint.ts";
 import type { OpenSocket } from "../model/wire/transport/socket.ts";
 import type { Policy } from "../permissions/policy.ts";
-import type { AgentsElsewhere } from "../session/agents/elsewhere.ts";
+import type { RemoteAgents } from "../session/agents/remote-agent.ts";
 import type { Limits } from "../session/budget/budget.ts";
 import type { CompactionOptions } from "../session/compaction/compaction-options.ts";
 import type { ExternalTools } from "../session/requests/external-tools.ts";
@@ -120,7 +120,7 @@ interface AgentsRequest {
   /** The session whose learnings this one adds to the context board. Only then may `rem-agent` be the main agent. */
   readonly detachedFrom?: string | undefined;
   /** Builds the way to other workers, for agents that run as sessions of their own. */
-  readonly elsewhere?: ((session: AgentHost) => AgentsElsewhere) | undefined;
+  readonly elsewhere?: ((session: AgentHost) => RemoteAgents) | undefined;
   /** For a session that runs an agent of another one: lower limits on agents. */
   readonly limits?: { readonly maxDepth: number; readonly maxTotal: number } | undefined;
 }

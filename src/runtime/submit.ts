@@ -19,7 +19,7 @@ import {
 } from "../session/modes/autopilot.ts";
 import { RunFactsFold, stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
-import type { KeptRules, TurnRules } from "../session/turn/pending-messages.ts";
+import type { AnswerRules, StoredRules } from "../session/turn/pending-messages.ts";
 import { contextOf } from "./command-context.ts";
 
 export type SubmitResult =
@@ -224,7 +224,7 @@ async function promptOf(
   withData: (prompt: string) => string,
 ): Promise<SendOptions> {
   const { prompt, displayPrompt, toolLimits, agents, gate } = result;
-  const kept: KeptRules = {
+  const kept: StoredRules = {
     ...(toolLimits && { tools: [...toolLimits.available] }),
     ...(agents && { agents: [...agents] }),
     ...defined({ gate }),
@@ -238,13 +238,13 @@ async function promptOf(
 }
 
 /** Rebuilds a command's rules from their form in the log, also for messages of an earlier process. */
-export async function rulesFrom(session: Session, kept: KeptRules): Promise<TurnRules> {
-  const { tools: available, agents, gate } = kept;
+export async function rulesFrom(session: Session, stored: StoredRules): Promise<AnswerRules> {
+  const { tools: available, agents, gate } = stored;
   const isResearch = gate?.kind === "research";
   const { researchLimits } = isResearch ? await import("../commands/delegation/research-limits.ts") : {};
   const tools = isResearch ? researchLimits?.(gate.reportPath) : available && { available };
   return {
-    kept,
+    stored,
     ...defined({ tools, agents }),
     ...(gate && { gate: { name: gate.kind, ask: await stopGate(session, gate) } }),
   };

@@ -13,7 +13,7 @@ export type Listener = (event: SessionEvent) => void;
 export interface EventPast {
   readonly count: number;
   /** The number of events that listeners have received. All of these can be read. */
-  readonly toldCount: number;
+  readonly deliveredCount: number;
   /** The number of events from before this process opened the session. */
   readonly inherited: number;
   /** Whether `events` contains all of them. */
@@ -37,13 +37,13 @@ export async function* eventsOf({
   readonly events: readonly SessionEvent[];
   readonly history: { readonly past: EventPast };
 }): AsyncGenerator<SessionEvent> {
-  const { isComplete, toldCount } = past;
+  const { isComplete, deliveredCount } = past;
   if (isComplete) {
-    yield* events.slice(0, toldCount);
+    yield* events.slice(0, deliveredCount);
     return;
   }
-  for (let from = 0; from < toldCount; from += PAGE_EVENTS) {
-    yield* await past.read(from, Math.min(toldCount, from + PAGE_EVENTS));
+  for (let from = 0; from < deliveredCount; from += PAGE_EVENTS) {
+    yield* await past.read(from, Math.min(deliveredCount, from + PAGE_EVENTS));
   }
 }
 
@@ -74,7 +74,7 @@ export class EventLog {
   /** Emitted events that are not passed on yet. `ready`: durable or ephemeral. `lost`: the write failed. */
   readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
   /** Events that are being passed on: the first to some listeners already, the rest to none. */
-  readonly #untold: SessionEvent[] = [];
+  readonly #delivering: SessionEvent[] = [];
   /** In memory, but not in the log. */
   #lost: SessionEvent[] = [];
   #broken = false;
@@ -116,7 +116,7 @@ export class EventLog {
   get past(): EventPast {
     return {
       count: this.#count,
-      toldCount: this.#count - this.#untoldEvents().size,
+      deliveredCount: this.#count - this.#undeliveredEvents().size,
       inherited: this.#store.count,
       isComplete: this.#isComplete,
       read: async (from, to) =>
@@ -136,13 +136,13 @@ export class EventLog {
   }
 
   /** Whether every emitted event is in the log. */
-  get #isSettled(): boolean {
+  get #isWritten(): boolean {
     return this.#waiting.length === 0 && this.#lost.length === 0 && !this.#broken;
   }
 
   /** Stores a snapshot, so that the next opening need not read the whole log. */
   async snapshot(): Promise<void> {
-    if (!this.#isSettled || !this.#isCompacted || this.#isRewound) return;
+    if (!this.#isWritten || !this.#isCompacted || this.#isRewound) return;
     this.#condense();
     await this.#store.snapshot({ events: this.#events.slice(), count: this.#count });
   }
@@ -166,7 +166,7 @@ export class EventLog {
    * `from`. No event is missed or repeated.
    */
   follow(listener: Listener, from = 0): () => void {
-    const untold = this.#untoldEvents();
+    const untold = this.#undeliveredEvents();
     for (const event of this.#events.slice(from)) {
       if (!untold.has(event) && event.type !== "troupe.agent_state") listener(event);
     }
@@ -174,31 +174,31 @@ export class EventLog {
   }
 
   /** Returns stored events that listeners have not received. */
-  #untoldEvents(): ReadonlySet<SessionEvent> {
-    const all = [...this.#waiting.map(({ event }) => event), ...this.#lost, ...this.#untold];
+  #undeliveredEvents(): ReadonlySet<SessionEvent> {
+    const all = [...this.#waiting.map(({ event }) => event), ...this.#lost, ...this.#delivering];
     return new Set(all.filter(({ ephemeral }) => ephemeral !== true));
   }
 
   emit<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
-    if (!this.#redactor) return this.#say(agentId, type, data);
-    let said = told;
+    if (!this.#redactor) return this.#emitEvent(agentId, type, data);
+    let written = resolved;
     for (const event of this.#redactor.pass(agentId, type, data)) {
       // The redactor returns events of the same table.
-      said = this.#say(agentId, event.type as EventType, event.data as EventData<EventType>);
+      written = this.#emitEvent(agentId, event.type as EventType, event.data as EventData<EventType>);
     }
-    return said;
+    return written;
   }
 
-  #say<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
+  #emitEvent<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
     const ephemeral = isEphemeral(type);
     const event = this.#stamped({ agentId, type, data, ephemeral });
-    return ephemeral ? this.#tell(event) : this.#keep(event);
+    return ephemeral ? this.#deliver(event) : this.#storeEvent(event);
   }
 
   /** Passes an event to listeners without storing it. This is how a failure to store is reported. */
   announce<T extends EventType>(type: T, data: EventData<T>): void {
     for (const event of this.#redactor?.pass(undefined, type, data) ?? [{ type, data }]) {
-      void this.#tell(
+      void this.#deliver(
         this.#stamped({ agentId: undefined, type: event.type as EventType, data: event.data, ephemeral: true }),
       );
     }
@@ -218,10 +218,10 @@ export class EventLog {
     } as SessionEvent;
   }
 
-  #tell(event: SessionEvent): Promise<void> {
+  #deliver(event: SessionEvent): Promise<void> {
     if (this.#waiting.length === 0) this.#notify(event);
     else this.#waiting.push({ event, state: "ready" });
-    return told;
+    return resolved;
   }
 
   /** Whether a write failed. Until the repair, every further write fails too. */
@@ -250,16 +250,16 @@ export class EventLog {
   }
 
   /** Withdraws an event that could not be written, as if it had not been emitted. Returns true if there was one. */
-  unsay(isMeant: (event: SessionEvent) => boolean): boolean {
-    const meant = this.#lost.find(isMeant);
-    if (!meant) return false;
-    this.#lost.splice(this.#lost.indexOf(meant), 1);
-    const index = this.#events.lastIndexOf(meant);
+  discard(matches: (event: SessionEvent) => boolean): boolean {
+    const found = this.#lost.find(matches);
+    if (!found) return false;
+    this.#lost.splice(this.#lost.indexOf(found), 1);
+    const index = this.#events.lastIndexOf(found);
     this.#events.splice(index, 1);
-    for (const { events } of this.#collecting) if (events.includes(meant)) events.splice(events.lastIndexOf(meant), 1);
+    for (const { events } of this.#collecting) if (events.includes(found)) events.splice(events.lastIndexOf(found), 1);
     const follower = this.#events[index];
-    if (follower) follower.parentId = meant.parentId;
-    else this.#lastId = meant.parentId;
+    if (follower) follower.parentId = found.parentId;
+    else this.#lastId = found.parentId;
     return true;
   }
 
@@ -290,8 +290,8 @@ export class EventLog {
     }
   }
 
-  #keep(event: SessionEvent): Promise<void> {
-    if (this.#isCompacted && this.#events.length >= this.#condenseAt && this.#isSettled) {
+  #storeEvent(event: SessionEvent): Promise<void> {
+    if (this.#isCompacted && this.#events.length >= this.#condenseAt && this.#isWritten) {
       if (this.#isRewound) this.#condense();
       else void this.snapshot();
     }
@@ -307,11 +307,11 @@ export class EventLog {
     const entry = { event, state: "pending" as "pending" | "ready" | "lost" };
     this.#waiting.push(entry);
     const written = this.#store.append(event, { barrier: isBarrier(event.type) }).then(
-      () => this.#settle(entry, "ready"),
+      () => this.#setState(entry, "ready"),
       (error: unknown) => {
         this.#broken = true;
         this.#lost.push(event);
-        this.#settle(entry, "lost");
+        this.#setState(entry, "lost");
         throw error;
       },
     );
@@ -319,7 +319,7 @@ export class EventLog {
     return written;
   }
 
-  #settle(entry: { state: "pending" | "ready" | "lost" }, state: "ready" | "lost"): void {
+  #setState(entry: { state: "pending" | "ready" | "lost" }, state: "ready" | "lost"): void {
     entry.state = state;
     while (this.#waiting[0] && this.#waiting[0].state !== "pending") {
       const next = this.#waiting.shift();
@@ -329,9 +329,9 @@ export class EventLog {
 
   /** Passes an event to all listeners. Events that listeners emit meanwhile follow afterwards. */
   #notify(event: SessionEvent): void {
-    this.#untold.push(event);
-    if (this.#untold.length > 1) return;
-    for (let next = this.#untold[0]; next; this.#untold.shift(), next = this.#untold[0]) {
+    this.#delivering.push(event);
+    if (this.#delivering.length > 1) return;
+    for (let next = this.#delivering[0]; next; this.#delivering.shift(), next = this.#delivering[0]) {
       for (const listener of this.#listeners) {
         try {
           listener(next);
@@ -343,5 +343,5 @@ export class EventLog {
   }
 }
 
-const told = Promise.resolve();
+const resolved = Promise.resolve();
 const MIN_CONDENSED = 5_000;

@@ -1,11 +1,11 @@
 /** Runs an agent by its definition. With `SESSION_BASED_SUBAGENTS` off, the agent ends with its process. */
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Actor, AgentSetup } from "./agents/agent-run.ts";
+import type { AgentSetup, AgentTask } from "./agents/agent-run.ts";
 import type { CallbackTask } from "./requests/callback-tasks.ts";
 
 interface ExecutorOptions {
-  agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
+  agentSetup(task: AgentTask, definition: AgentDefinition): Promise<AgentSetup>;
 }
 
 /** Runs the agent by the definition as it was at the start, even if its file changes. */
@@ -21,7 +21,7 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
 }
 
 /** Removes every tool that the agent may not use. Tools of the agent's own MCP servers stay. */
-export function within({ tools }: Pick<Actor, "tools">, agentSetup: AgentSetup): AgentSetup {
+export function within({ tools }: Pick<AgentTask, "tools">, agentSetup: AgentSetup): AgentSetup {
   if (tools === null) return agentSetup;
   const { system, tools: given } = agentSetup.promptAndTools;
   const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);

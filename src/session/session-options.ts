@@ -12,8 +12,8 @@ import type { CheckResult } from "./modes/autopilot.ts";
 import type { ScheduleRegistry } from "./modes/schedules.ts";
 import type { RunSettings } from "./run-settings.ts";
 import type { ServerPort } from "./server-port.ts";
-import type { KeptRules, TurnRules } from "./turn/pending-messages.ts";
-import type { Outcome } from "./turn/turn-runner.ts";
+import type { Outcome } from "./turn/answer-runner.ts";
+import type { AnswerRules, StoredRules } from "./turn/pending-messages.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 
@@ -174,7 +174,7 @@ export interface SessionOptions extends RunSettings {
   /** Whether this was the session's own working folder on another machine. What was asked there holds here. */
   readonly isOwnFolder?: ((folder: string) => boolean) | undefined;
   /** Rebuilds a command's rules for a message of an earlier process. */
-  commandRules?(kept: KeptRules): Promise<TurnRules>;
+  commandRules?(kept: StoredRules): Promise<AnswerRules>;
   /** The agents that may work for the main agent. */
   readonly agentPool?: AgentPoolOptions;
   /** How long a finished agent waits for background agents before the session counts as idle. */
@@ -193,7 +193,7 @@ export interface SessionOptions extends RunSettings {
   /** The session whose learnings this one consolidates, in its own process. */
   readonly detachedFrom?: string | undefined;
   /** May replace the outcome of a message. */
-  readonly settle?: (outcome: Outcome) => Promise<Outcome>;
+  readonly replaceOutcome?: (outcome: Outcome) => Promise<Outcome>;
   /** Stores files before they are changed, so that a rewind can restore them. */
   readonly fileHistory?: FileHistory;
   /** Called after a rewind. */

@@ -16,9 +16,9 @@ import type { ModeState } from "./modes/mode-state.ts";
 import type { RunSettings } from "./run-settings.ts";
 import { isStreamed, type PromptAndTools, type SessionModel } from "./session-model.ts";
 import type { SessionOptions, WorkspaceServices } from "./session-options.ts";
+import type { AnswerRunner } from "./turn/answer-runner.ts";
 import type { BoundHooks } from "./turn/hooked-calls.ts";
 import type { MessageQueue } from "./turn/message-queue.ts";
-import type { TurnRunner } from "./turn/turn-runner.ts";
 
 /** The queue of a session. */
 export type SessionQueue = Pick<
@@ -41,7 +41,7 @@ export interface MainAgentPort {
   /** Whether replies are requested as streams. */
   readonly isStreamed: boolean;
   /** Runs one tool for a client, outside the conversation. */
-  readonly callTool: TurnRunner["callTool"];
+  readonly callTool: AnswerRunner["callTool"];
 }
 
 /** The agents that work for the main agent. */
@@ -81,7 +81,7 @@ export interface SessionWorkspace {
 
 export function mainAgentPort(
   options: SessionOptions,
-  { modes, runner }: { readonly modes: ModeState; readonly runner: TurnRunner },
+  { modes, runner }: { readonly modes: ModeState; readonly runner: AnswerRunner },
 ): MainAgentPort {
   return {
     modes,

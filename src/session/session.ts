@@ -11,8 +11,8 @@ import { defined } from "../lib/defined.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import { requireFree } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
-import { type AgentPool, sessionAgents } from "./agents/agent-pool.ts";
-import { tellLimits } from "./budget/credits.ts";
+import { type AgentPool, newAgentPool } from "./agents/agent-pool.ts";
+import { emitLimits } from "./budget/credits.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
@@ -33,11 +33,11 @@ import {
   workspacePort,
 } from "./session-ports.ts";
 import { shutdownData } from "./summary.ts";
+import { AnswerRunner, type Outcome } from "./turn/answer-runner.ts";
 import { type BoundHooks, bindSessionHooks } from "./turn/hooked-calls.ts";
 import { MessageQueue } from "./turn/message-queue.ts";
 import { PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
 import { runAll } from "./turn/run-all.ts";
-import { type Outcome, TurnRunner } from "./turn/turn-runner.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };
 
@@ -60,7 +60,7 @@ export class Session {
   readonly #pending: PendingMessages;
   readonly #broker: Broker;
   readonly #pool: AgentPool | undefined;
-  readonly #runner: TurnRunner;
+  readonly #runner: AnswerRunner;
   readonly #queue: MessageQueue;
   readonly #rewinds: SessionRewinds;
   readonly #modes: ModeState;
@@ -93,7 +93,7 @@ export class Session {
     const { name } = options;
     if (name !== undefined && name !== session.history.name) void session.#emit("troupe.session_named", { name });
     if (options.resumed !== "silent") await session.history.resumed(options.log.count);
-    else await tellLimits(options.credits, events, session.#emit);
+    else await emitLimits(options.credits, events, session.#emit);
     return session;
   }
 
@@ -203,10 +203,10 @@ export class Session {
   async #close(reason: CloseReason | undefined): Promise<void> {
     this.#queue.refuse();
     if (reason?.leavesPending) {
-      this.#broker.keepPending(this.#pool?.registry.leaving.calls);
-      this.#pool?.registry.leaving.letGoOn();
+      this.#broker.keepPending(this.#pool?.registry.detachable.calls);
+      this.#pool?.registry.detachable.detach();
     }
-    this.#pool?.registry.leaving.close();
+    this.#pool?.registry.detachable.close();
     this.abort();
     this.#end.abort();
     await this.#broker.close(reason?.pending);
@@ -254,9 +254,9 @@ export class Session {
 
   #newPool(
     agentPool: NonNullable<SessionOptions["agentPool"]>,
-    hooks: Parameters<typeof sessionAgents>[1]["hooks"],
+    hooks: Parameters<typeof newAgentPool>[1]["hooks"],
   ): AgentPool {
-    return sessionAgents(agentPool, {
+    return newAgentPool(agentPool, {
       settings: this.#options,
       log: this.#log,
       budget: this.history.budget,
@@ -270,11 +270,11 @@ export class Session {
     });
   }
 
-  #newRunner(hooks: BoundHooks | undefined): TurnRunner {
+  #newRunner(hooks: BoundHooks | undefined): AnswerRunner {
     const options = this.#options;
     const portsNaming = (named?: readonly string[]) =>
       this.#pool?.portsOf(undefined, () => options.promptAndTools.tools, named);
-    return new TurnRunner({
+    return new AnswerRunner({
       settings: options,
       log: this.#log,
       emit: this.#emit,
@@ -285,11 +285,11 @@ export class Session {
       pending: this.#pending,
       broker: this.#broker,
       hooks,
-      agentPool: portsNaming(),
-      agentPoolNaming: portsNaming,
-      settle: options.settle ?? (async (outcome) => outcome),
+      agentPorts: portsNaming(),
+      agentPortsFor: portsNaming,
+      replaceOutcome: options.replaceOutcome ?? (async (outcome) => outcome),
       refold: () => this.#refold(),
-      onTaken: (messageId) => {
+      onAnswerBegins: (messageId) => {
         options.onMessage?.(messageId);
         this.history.preamble.after(this.#emit);
         this.history.writeSummary().catch(() => undefined); // optional: lists fall back to the log

@@ -11,7 +11,7 @@ export interface TaskJournalPorts {
    */
   readonly repair?: () => Promise<void>;
   /** Withdraws an event that could not be written. */
-  readonly unsay?: (isMeant: (event: SessionEvent) => boolean) => boolean;
+  readonly discard?: (matches: (event: SessionEvent) => boolean) => boolean;
   readonly stamp: Stamp;
   /** Called with each failed attempt to write the log. */
   readonly onTrouble: (error: unknown) => void;
@@ -63,14 +63,14 @@ export class TaskJournal {
   async offer<T extends EventType>(
     type: T,
     data: EventData<T>,
-    isMeant: (event: SessionEvent) => boolean,
+    matches: (event: SessionEvent) => boolean,
   ): Promise<void> {
     try {
       await this.#ports.emit(type, data);
       this.#trouble = undefined;
     } catch (error) {
       this.#note(error);
-      this.#ports.unsay?.(isMeant);
+      this.#ports.discard?.(matches);
       const reason = error instanceof Error ? error.message : String(error);
       throw new TroupeError("storage", `The session's log cannot be written: ${reason}`, {
         hint: "Make room on the disk, then try again.",

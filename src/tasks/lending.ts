@@ -10,13 +10,13 @@ export function lendSlot(
   awaited: string,
   { runningTasks, slots }: { readonly runningTasks: RunningTasks; readonly slots: Slots },
 ): () => void {
-  const live = waiter === undefined ? undefined : runningTasks.get(waiter);
-  if (waiter === undefined || !live) return () => undefined;
+  const running = waiter === undefined ? undefined : runningTasks.get(waiter);
+  if (waiter === undefined || !running) return () => undefined;
   const what = `agent ${awaited}`;
-  live.waitingFor = what;
+  running.waitingFor = what;
   const takeBack = slots.lend(waiter, awaited);
   return () => {
-    if (live.waitingFor === what) live.waitingFor = undefined;
+    if (running.waitingFor === what) running.waitingFor = undefined;
     takeBack();
   };
 }

@@ -1,8 +1,8 @@
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { MessageReceipt } from "../tools/agents/task-port.ts";
-import type { Activations, TaskActivationParts } from "./activations.ts";
 import type { TaskRecord } from "./task-record.ts";
+import type { TaskRunParts, TaskRuns } from "./task-runs.ts";
 import { isFinal } from "./task-state.ts";
 
 const MAX_MESSAGE_CHARACTERS = 1_000_000;
@@ -10,12 +10,12 @@ const MAX_UNREAD_MESSAGES = 100;
 
 /** Accepts messages to agents. An accepted message is in the log, and an idle agent wakes up for it. */
 export class Mailbox {
-  readonly #parts: TaskActivationParts;
-  readonly #activations: Activations;
+  readonly #parts: TaskRunParts;
+  readonly #taskRuns: TaskRuns;
 
-  constructor(parts: TaskActivationParts, activations: Activations) {
+  constructor(parts: TaskRunParts, taskRuns: TaskRuns) {
     this.#parts = parts;
-    this.#activations = activations;
+    this.#taskRuns = taskRuns;
   }
 
   async accept(task: TaskRecord, content: string, from: string | undefined): Promise<MessageReceipt> {
@@ -66,7 +66,7 @@ export class Mailbox {
     const outcome = slots.isFull ? "queued" : "delivered";
     runningTasks.of(task.id).isWaking = true;
     runningTasks
-      .runExclusive(task.id, () => this.#activations.wake(task))
+      .runExclusive(task.id, () => this.#taskRuns.wake(task))
       .catch((error: unknown) => {
         if (!journal.isClosed) options.onDefect?.(error);
       });

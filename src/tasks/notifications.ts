@@ -10,7 +10,7 @@ import type { TaskJournal } from "./journal.ts";
 import { noticeOf, type TaskNotice } from "./notices.ts";
 import type { Reader, RegistryPorts } from "./ports.ts";
 import type { RunningTasks } from "./running-tasks.ts";
-import { owesNotice, type TaskFold } from "./task-fold.ts";
+import { hasDueNotice, type TaskFold } from "./task-fold.ts";
 import type { NoticeDue, TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
 
@@ -24,17 +24,17 @@ export interface NotificationParts {
 export class Notifications {
   readonly #parts: NotificationParts;
   /** Notices passed to the session. */
-  readonly #offered = new WeakSet<NoticeDue>();
+  readonly #passedOn = new WeakSet<NoticeDue>();
   /** Notices that are being emitted. They are no longer due, even before they are in the log. */
-  readonly #taken = new WeakSet<NoticeDue>();
+  readonly #emitting = new WeakSet<NoticeDue>();
   /** The number of the parent's calls that wait to read each task. */
   readonly #readers = new Map<string, number>();
   /** Tasks with a notice that is emitted but not yet confirmed. */
-  readonly #said = new Set<string>();
+  readonly #unconfirmed = new Set<string>();
   /** Messages that are in an agent's conversation but not yet confirmed, by agent. */
-  readonly #toldMessages = new Map<string, string[]>();
+  readonly #unconfirmedMessages = new Map<string, string[]>();
   /** Tasks whose next notice does not wake an idle parent. */
-  readonly #quiet = new Set<string>();
+  readonly #notWaking = new Set<string>();
   #isOpen = false;
 
   constructor(parts: NotificationParts) {
@@ -44,24 +44,24 @@ export class Notifications {
 
   /** Rebuilds the state from the log, for example after a rewind. */
   reset(): void {
-    this.#said.clear();
-    this.#toldMessages.clear();
-    this.#quiet.clear();
-    for (const task of this.#parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
+    this.#unconfirmed.clear();
+    this.#unconfirmedMessages.clear();
+    this.#notWaking.clear();
+    for (const task of this.#parts.fold.all()) if (task.notice?.state === "said") this.#unconfirmed.add(task.id);
   }
 
   /** Starts passing on notices. Those left over from an earlier process come first and wake no agent. */
   open(): void {
     this.#isOpen = true;
     for (const task of this.#parts.fold.all()) {
-      if (this.#isDue(task)) this.hush(task);
+      if (this.#isDue(task)) this.suppressWake(task);
       this.offer(task);
     }
   }
 
   /** Keeps the task's next notice from waking an idle parent, which then reads it with its next input. */
-  hush(task: TaskRecord): void {
-    this.#quiet.add(task.id);
+  suppressWake(task: TaskRecord): void {
+    this.#notWaking.add(task.id);
   }
 
   close(): void {
@@ -74,10 +74,10 @@ export class Notifications {
   }
 
   offer(task: TaskRecord): void {
-    if (!this.#isOpen || !task.notice || !this.#isDue(task) || this.#offered.has(task.notice)) return;
-    this.#offered.add(task.notice);
+    if (!this.#isOpen || !task.notice || !this.#isDue(task) || this.#passedOn.has(task.notice)) return;
+    this.#passedOn.add(task.notice);
     this.#parts.options.onNotice(task.parentId, this.#notice(task));
-    this.#quiet.delete(task.id);
+    this.#notWaking.delete(task.id);
   }
 
   /** Suppresses notices while a call of the parent waits to read the task. Returns a function that ends this. */
@@ -96,13 +96,13 @@ export class Notifications {
    * Marks the task's result as read by this call of its parent. If the call is cut off, the notice becomes due again.
    */
   async read(task: TaskRecord, reader: Reader): Promise<void> {
-    if (reader.agentId !== task.parentId || task.notice?.state !== "due" || this.#taken.has(task.notice)) return;
+    if (reader.agentId !== task.parentId || task.notice?.state !== "due" || this.#emitting.has(task.notice)) return;
     await this.#confirm(task, { by: "read", toolCallId: reader.toolCallId });
   }
 
   /** Confirms that the notice was in a request that was sent. */
   async delivered(task: TaskRecord): Promise<void> {
-    this.#said.delete(task.id);
+    this.#unconfirmed.delete(task.id);
     const { notice } = task;
     if (!notice || notice.state === "confirmed") return;
     const { by, readBy } = notice;
@@ -112,32 +112,32 @@ export class Notifications {
   /** Handles an event after the fold has applied it. */
   observe(event: SessionEvent, touched: readonly TaskRecord[]): void {
     for (const task of touched) {
-      if (task.notice?.state === "said") this.#said.add(task.id);
-      if (task.notice?.state === "said" && task.notice.by === "read") this.#later(this.delivered(task));
+      if (task.notice?.state === "said") this.#unconfirmed.add(task.id);
+      if (task.notice?.state === "said" && task.notice.by === "read") this.#inBackground(this.delivered(task));
       // Due again because the call that read it was cut off: an interrupted parent is not woken by what it had asked for.
-      if (event.type === "tool.execution_complete" && task.notice?.state === "due") this.hush(task);
+      if (event.type === "tool.execution_complete" && task.notice?.state === "due") this.suppressWake(task);
       this.offer(task);
     }
-    if (event.type === "user.message" && touched[0]) this.#told(touched[0], event.data.interactionId);
-    if (event.type === "assistant.message") this.#answered(event.agentId);
+    if (event.type === "user.message" && touched[0]) this.#noteMessage(touched[0], event.data.interactionId);
+    if (event.type === "assistant.message") this.#confirmRequest(event.agentId);
   }
 
-  #told(task: TaskRecord, messageId: string | undefined): void {
+  #noteMessage(task: TaskRecord, messageId: string | undefined): void {
     if (messageId === undefined || messageId === task.id) return;
-    this.#toldMessages.set(task.id, [...(this.#toldMessages.get(task.id) ?? []), messageId]);
+    this.#unconfirmedMessages.set(task.id, [...(this.#unconfirmedMessages.get(task.id) ?? []), messageId]);
   }
 
   /** Confirms everything in this agent's conversation: its model has answered, so it was sent. */
-  #answered(agentId: string | undefined): void {
-    for (const id of this.#said) {
+  #confirmRequest(agentId: string | undefined): void {
+    for (const id of this.#unconfirmed) {
       const task = this.#parts.fold.get(id);
-      if (task?.parentId === agentId && task) this.#later(this.delivered(task));
+      if (task?.parentId === agentId && task) this.#inBackground(this.delivered(task));
     }
-    const messageIds = agentId === undefined ? undefined : this.#toldMessages.get(agentId);
+    const messageIds = agentId === undefined ? undefined : this.#unconfirmedMessages.get(agentId);
     if (agentId === undefined || !messageIds) return;
-    this.#toldMessages.delete(agentId);
+    this.#unconfirmedMessages.delete(agentId);
     const data = { taskId: agentId, messageIds };
-    this.#later(this.#parts.journal.keep("troupe.task_message_delivered", data, () => true));
+    this.#inBackground(this.#parts.journal.keep("troupe.task_message_delivered", data, () => true));
   }
 
   async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
@@ -147,14 +147,14 @@ export class Notifications {
       // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
       const { to, turn } = notice;
-      const stands = (): boolean => task.notice !== notice;
-      await journal.keep("troupe.task_notice_delivered", { taskId: task.id, to, turn, ...how }, stands);
+      const isConfirmed = (): boolean => task.notice !== notice;
+      await journal.keep("troupe.task_notice_delivered", { taskId: task.id, to, turn, ...how }, isConfirmed);
     });
   }
 
   #isDue(task: TaskRecord): boolean {
     const { fold, runningTasks } = this.#parts;
-    if (!owesNotice(task) || !task.notice || this.#taken.has(task.notice)) return false;
+    if (!hasDueNotice(task) || !task.notice || this.#emitting.has(task.notice)) return false;
     if (this.#readers.has(task.id) || runningTasks.get(task.id)?.isWaking) return false;
     const parent = task.parentId === undefined ? undefined : fold.get(task.parentId);
     return !parent || !(isFinal(parent.status) || runningTasks.get(parent.id)?.isStopping);
@@ -164,13 +164,13 @@ export class Notifications {
     const { notice } = task;
     const take = (): boolean => {
       if (!notice || task.notice !== notice || !this.#isDue(task)) return false;
-      this.#taken.add(notice);
+      this.#emitting.add(notice);
       return true;
     };
-    return { ...noticeOf(task), wakes: !this.#quiet.has(task.id), take };
+    return { ...noticeOf(task), wakes: !this.#notWaking.has(task.id), take };
   }
 
-  #later(work: Promise<void>): void {
+  #inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => {
       if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
     });

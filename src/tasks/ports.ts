@@ -7,7 +7,7 @@ import type { SlotLimits } from "./slots.ts";
 import type { TaskLimit, TaskMessage, TaskRecord, TaskSpec } from "./task-record.ts";
 import type { TaskState } from "./task-state.ts";
 
-export type TurnEnd =
+export type AnswerEnd =
   | { readonly kind: "answered"; readonly response: string }
   | { readonly kind: "empty" }
   | { readonly kind: "limit"; readonly limit: TaskLimit; readonly message: string; readonly response: string }
@@ -18,26 +18,26 @@ export type TurnEnd =
 /** Runs agents on behalf of the registry. */
 export interface TaskRunner {
   /**
-   * Runs one turn of the agent. The runner must emit each message as a `user.message` of the agent, with the message's
+   * Lets the agent answer messages. The runner must emit each message as a `user.message` of the agent, with the message's
    * id as `interactionId`. Resolves for every outcome; rejects only for defects.
    */
-  turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd>;
+  answer(task: TaskRecord, messages: readonly TaskMessage[], io: AnswerPorts): Promise<AnswerEnd>;
   /**
-   * Releases everything the task holds (processes, MCP, locks). Called once after each turn, before its end is logged.
+   * Releases everything the task holds (processes, MCP, locks). Called once after each answer, before its end is logged.
    */
   release?(task: TaskRecord): Promise<void>;
   /**
-   * True for a task that works without this process. When the session is closed, its turn goes on without it: `io.signal` aborts
-   * with `GOES_ON`. When the session is opened again, `turn` is called again for the same turn, with messages that were not
+   * True for a task that works without this process. When the session is closed, its answer continues without it: `io.signal` aborts
+   * with `DETACHED`. When the session is opened again, `answer` is called again for the same answer, with messages that were not
    * passed before.
    */
-  continues?(task: TaskRecord): boolean;
+  continuesDetached?(task: TaskRecord): boolean;
 }
 
-/** The reason with which the signal of a turn aborts that goes on without this process. */
-export const GOES_ON = new DOMException("The session was closed, and the agent goes on elsewhere.", "AbortError");
+/** The reason with which the signal of an answer aborts that continues without this process. */
+export const DETACHED = new DOMException("The session was closed, and the agent goes on elsewhere.", "AbortError");
 
-export interface TurnPorts {
+export interface AnswerPorts {
   readonly signal: AbortSignal;
   /** Reports the current activity, for display. */
   activity(text: string): void;

@@ -5,7 +5,7 @@
  * in one process: `running-tasks.ts`, `slots.ts` and `waiters.ts`.
  * - `task-state.ts`: the state machine.
  * - `task-starter.ts`: checks, names and logs a new task.
- * - `activations.ts`: runs turns.
+ * - `task-runs.ts`: runs turns.
  * - `notifications.ts`: notifies each parent once per idle or ended task.
  * - `stopping.ts`: ends subtrees.
  * - `journal.ts`: writes decisions to the log before they take effect.
@@ -14,9 +14,8 @@ import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/task-port.ts";
-import { Activations } from "./activations.ts";
+import { DetachableTasks } from "./detachable-tasks.ts";
 import { TaskJournal } from "./journal.ts";
-import { Leaving } from "./leaving.ts";
 import { lendSlot } from "./lending.ts";
 import { Mailbox, refused } from "./mailbox.ts";
 import type { TaskNotice } from "./notices.ts";
@@ -27,10 +26,11 @@ import { Slots } from "./slots.ts";
 import { stopTasks } from "./stopping.ts";
 import { TaskFold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord, TaskUsage } from "./task-record.ts";
+import { TaskRuns } from "./task-runs.ts";
 import { snapshotOf, type TaskSnapshot } from "./task-snapshot.ts";
 import { TaskStarter } from "./task-starter.ts";
-import { isAtRest, isFinal } from "./task-state.ts";
-import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
+import { isFinal, isIdleOrEnded } from "./task-state.ts";
+import { isInScope, type Relation, relationOf, taskViewOf, usageOf, wholeTurn } from "./task-view.ts";
 import { Waiters, waitEnd } from "./waiters.ts";
 
 /** Key used by waiters that wait for any task. */
@@ -39,29 +39,29 @@ const ANYONE = "";
 const CLOSE_MS = 5_000;
 
 export class Registry {
-  readonly leaving: Leaving;
+  readonly detachable: DetachableTasks;
   readonly #options: RegistryPorts;
   readonly #fold: TaskFold;
   readonly #journal: TaskJournal;
   readonly #slots: Slots;
   readonly #runningTasks = new RunningTasks();
   readonly #waiters: Waiters;
-  readonly #activations: Activations;
+  readonly #taskRuns: TaskRuns;
   readonly #notifications: Notifications;
   readonly #mailbox: Mailbox;
   readonly #starting: TaskStarter;
   #isClosed = false;
 
   constructor({ events, ...options }: RegistryOptions) {
-    const { emit, repair, unsay, stamp, limits } = options;
+    const { emit, repair, discard, stamp, limits } = options;
     this.#options = options;
     this.#fold = new TaskFold(events);
-    this.leaving = new Leaving(this.#fold, options.runner);
+    this.detachable = new DetachableTasks(this.#fold, options.runner);
     const onTrouble = (error: unknown): void => {
       options.onTrouble?.(error);
       options.onChange();
     };
-    this.#journal = new TaskJournal({ emit, ...defined({ repair, unsay }), stamp, onTrouble });
+    this.#journal = new TaskJournal({ emit, ...defined({ repair, discard }), stamp, onTrouble });
     this.#slots = new Slots(limits);
     this.#waiters = new Waiters(stamp);
     const parts = {
@@ -71,10 +71,10 @@ export class Registry {
       slots: this.#slots,
       runningTasks: this.#runningTasks,
     };
-    this.#activations = new Activations(parts);
+    this.#taskRuns = new TaskRuns(parts);
     this.#notifications = new Notifications(parts);
-    this.#mailbox = new Mailbox(parts, this.#activations);
-    this.#starting = new TaskStarter(parts, this.#activations);
+    this.#mailbox = new Mailbox(parts, this.#taskRuns);
+    this.#starting = new TaskStarter(parts, this.#taskRuns);
   }
 
   /**
@@ -100,12 +100,12 @@ export class Registry {
    * and repeated.
    */
   async restore(): Promise<void> {
-    await this.#restore(this.leaving.goesOn);
+    await this.#restore(this.detachable.continuesDetached);
   }
 
-  async #restore(goesOn: (task: TaskRecord) => boolean): Promise<void> {
-    const unfinished = this.#fold.all().filter(({ status, isCalled }) => !isAtRest(status) || isCalled);
-    await this.#activations.restore(unfinished, goesOn);
+  async #restore(continuesDetached: (task: TaskRecord) => boolean): Promise<void> {
+    const unfinished = this.#fold.all().filter(({ status, isCalled }) => !isIdleOrEnded(status) || isCalled);
+    await this.#taskRuns.restore(unfinished, continuesDetached);
     this.#notifications.open();
   }
 
@@ -143,7 +143,7 @@ export class Registry {
     try {
       const look = (): WaitEnd | undefined => waitEnd(task, { isBusy: this.#isBusy(task), wasSync, sinceTurn });
       const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
-      if (reader && isAtRest(task.status)) await this.#notifications.read(task, reader);
+      if (reader && isIdleOrEnded(task.status)) await this.#notifications.read(task, reader);
       return end;
     } finally {
       stopLending();
@@ -165,7 +165,7 @@ export class Registry {
   /** Returns the messages that arrived since the last call. The runner calls it before each model call. */
   takeMessages(id: string): readonly TaskMessage[] {
     const task = this.#fold.get(id);
-    return task?.status === "running" ? this.#activations.hand(task) : [];
+    return task?.status === "running" ? this.#taskRuns.takeMessages(task) : [];
   }
 
   /**
@@ -174,7 +174,7 @@ export class Registry {
    */
   async promote(id: string): Promise<boolean> {
     const task = this.#fold.get(id);
-    const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isAtRest(task.status);
+    const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isIdleOrEnded(task.status);
     if (!task || !canBe()) return false;
     return this.#runningTasks.runExclusive(id, async () => {
       if (!canBe()) return false;
@@ -190,7 +190,7 @@ export class Registry {
   async cancel(id: string, options: { readonly reader?: Reader; readonly notice?: "waits" } = {}): Promise<boolean> {
     const task = this.#fold.get(id);
     if (!task || isFinal(task.status)) return false;
-    if (options.notice === "waits") this.#notifications.hush(task);
+    if (options.notice === "waits") this.#notifications.suppressWake(task);
     const stopReading = this.#notifications.reading(task, options.reader);
     try {
       await this.#stop([task], "stopped");
@@ -205,7 +205,7 @@ export class Registry {
   async cancelAll(): Promise<void> {
     await Promise.allSettled(this.#starting.underWay.get(undefined) ?? []);
     const all = this.#fold.childrenOf(undefined).filter(({ status }) => !isFinal(status));
-    for (const task of all) this.#notifications.hush(task);
+    for (const task of all) this.#notifications.suppressWake(task);
     await this.#stop(all, "stopped");
   }
 
@@ -228,7 +228,7 @@ export class Registry {
 
   /** Whether any of them needs this process. */
   get isBusyHere(): boolean {
-    return this.#fold.all().some((task) => this.#isBusy(task) && !this.leaving.goesOn(task));
+    return this.#fold.all().some((task) => this.#isBusy(task) && !this.detachable.continuesDetached(task));
   }
 
   /** How many agents may still be started for the last message. */
@@ -263,7 +263,7 @@ export class Registry {
    */
   snapshot(id: string): TaskSnapshot | undefined {
     const task = this.#fold.get(id);
-    return task && snapshotOf(task, { live: this.#runningTasks.get(id), abort: () => this.cancel(id) });
+    return task && snapshotOf(task, { running: this.#runningTasks.get(id), abort: () => this.cancel(id) });
   }
 
   /** Returns all answers of the task in full. No model is asked. */
@@ -297,8 +297,8 @@ export class Registry {
 
   /** Sets the text that shows what a running task waits for. */
   waitingFor(id: string, what: string | undefined): void {
-    const live = this.#runningTasks.get(id);
-    if (live) live.waitingFor = what;
+    const running = this.#runningTasks.get(id);
+    if (running) running.waitingFor = what;
     this.#options.onChange();
   }
 
@@ -325,7 +325,7 @@ export class Registry {
     await Promise.allSettled([...this.#starting.underWay.values()].flatMap((starts) => [...starts]));
     const written = this.#stop(this.#fold.childrenOf(undefined), "process_gone");
     // An unwritable log does not delay closing for longer: the next process restores the same states.
-    await this.#activations.within(CLOSE_MS, () => written.catch(() => undefined));
+    await this.#taskRuns.within(CLOSE_MS, () => written.catch(() => undefined));
     this.#journal.close();
   }
 
@@ -342,13 +342,13 @@ export class Registry {
 
   #changed(task: TaskRecord): void {
     const { id, status, reason } = task;
-    if (isAtRest(status)) this.#slots.release(id);
+    if (isIdleOrEnded(status)) this.#slots.release(id);
     if (isFinal(status)) this.#runningTasks.forget(id);
     this.#options.onState?.(task, { status, ...defined({ reason }) });
   }
 
   #isBusy({ id, status }: TaskRecord): boolean {
-    return !isAtRest(status) || (status === "idle" && this.#runningTasks.get(id)?.isWaking === true);
+    return !isIdleOrEnded(status) || (status === "idle" && this.#runningTasks.get(id)?.isWaking === true);
   }
 
   async #stop(roots: readonly TaskRecord[], verdict: "stopped" | "process_gone"): Promise<void> {
@@ -356,18 +356,18 @@ export class Registry {
     await stopTasks(roots, verdict, {
       fold: this.#fold,
       runningTasks: this.#runningTasks,
-      activations: this.#activations,
+      taskRuns: this.#taskRuns,
       starting,
-      goesOn: this.leaving.goesOn,
+      continuesDetached: this.detachable.continuesDetached,
     });
   }
 
   #view(task: TaskRecord, viewer: string | undefined): TaskView {
-    const live = this.#runningTasks.get(task.id);
+    const running = this.#runningTasks.get(task.id);
     const { trouble } = this.#journal;
-    const ownReason = task.status === "queued" ? "a free slot" : live?.waitingFor;
+    const ownReason = task.status === "queued" ? "a free slot" : running?.waitingFor;
     const waitingFor = trouble !== undefined && this.#isBusy(task) ? `the session's log: ${trouble}` : ownReason;
-    return viewOf(task, { fold: this.#fold, live, viewer, now: this.#options.stamp.now(), waitingFor });
+    return taskViewOf(task, { fold: this.#fold, running, viewer, now: this.#options.stamp.now(), waitingFor });
   }
 
   #background(work: Promise<unknown>): void {

@@ -5,10 +5,10 @@ import type { Activity } from "./task-record.ts";
 /** State of a task that lives only in this process. */
 export interface RunningTask {
   readonly stop: AbortController;
-  /** The current activation, from waiting for a slot to becoming idle. */
+  /** The current run, from waiting for a slot to becoming idle. */
   run: Promise<void> | undefined;
   /** Messages passed to the runner in this turn. */
-  readonly handed: Set<string>;
+  readonly passed: Set<string>;
   /** The task is being stopped: later results of its runner are ignored. */
   isStopping: boolean;
   /** The task is idle only briefly and resumes at once with new messages. */
@@ -36,7 +36,7 @@ export class RunningTasks {
     const made: RunningTask = {
       stop,
       run: undefined,
-      handed: new Set(),
+      passed: new Set(),
       isStopping: false,
       isWaking: false,
       isHolding: false,

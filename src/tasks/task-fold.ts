@@ -8,7 +8,7 @@ import { clip } from "../lib/text.ts";
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { isAsked } from "../protocol/message.ts";
 import { type Activity, addUsage, noUsage, type TaskMessage, type TaskRecord } from "./task-record.ts";
-import { isAtRest, isFinal } from "./task-state.ts";
+import { isFinal, isIdleOrEnded } from "./task-state.ts";
 
 const MAX_ACTIVITIES = 5;
 const MAX_ACTIVITY_CHARACTERS = 200;
@@ -231,9 +231,9 @@ export class TaskFold {
       record.limit = data.limit;
       record.changedAt = at;
       record.isCalled = false;
-      if (isAtRest(data.to) && record.sent) record.sent = { ...record.sent, isPast: true };
+      if (isIdleOrEnded(data.to) && record.sent) record.sent = { ...record.sent, isPast: true };
       if (data.turn !== undefined) addTurn(record, data, data.turn);
-      record.notice = isAtRest(data.to)
+      record.notice = isIdleOrEnded(data.to)
         ? { to: data.to, turn: record.turns.length, state: "due", by: "notice" }
         : undefined;
     });
@@ -286,12 +286,12 @@ export class TaskFold {
 }
 
 /** Returns the messages for the agent's next turn: its prompt, if that was not delivered, and later messages. */
-export function untold({ id, spec, isBriefed, messages }: TaskRecord): readonly TaskMessage[] {
+export function undelivered({ id, spec, isBriefed, messages }: TaskRecord): readonly TaskMessage[] {
   return isBriefed ? messages : [{ id, content: spec.prompt }, ...messages];
 }
 
 /** Whether the parent must be notified. */
-export function owesNotice({ mode, notice, spec }: TaskRecord): boolean {
+export function hasDueNotice({ mode, notice, spec }: TaskRecord): boolean {
   return mode === "background" && spec.factoryRunId === undefined && notice?.state === "due";
 }
 

@@ -3,7 +3,7 @@ import { defined } from "../lib/defined.ts";
 import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/task-port.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
-import { isAtRest, isFinal } from "./task-state.ts";
+import { isFinal, isIdleOrEnded } from "./task-state.ts";
 
 export interface TaskSnapshot {
   readonly id: string;
@@ -56,7 +56,7 @@ interface TaskProgress {
 
 export function snapshotOf(
   task: TaskRecord,
-  { live, abort }: { live: RunningTask | undefined; abort: TaskSnapshot["abort"] },
+  { running, abort }: { running: RunningTask | undefined; abort: TaskSnapshot["abort"] },
 ): TaskSnapshot {
   const { spec, parentId, turns, status } = task;
   const latest = turns.at(-1)?.response;
@@ -72,7 +72,7 @@ export function snapshotOf(
     prompt: task.inbound.at(-1) ?? turns.at(-1)?.message ?? spec.prompt,
     ...defined({ modelOverride: spec.model, resolvedModel: task.model }),
     executionMode: task.mode,
-    canPromoteToBackground: task.mode === "sync" && parentId === undefined && !isAtRest(status),
+    canPromoteToBackground: task.mode === "sync" && parentId === undefined && !isIdleOrEnded(status),
     status,
     ...defined({ reason: task.reason }),
     messageQueue: task.messages,
@@ -80,7 +80,7 @@ export function snapshotOf(
     ...defined({ latestResponse: latest }),
     ...(status === "completed" && latest !== undefined && { result: latest }),
     ...defined({ error: task.error }),
-    progress: progressOf(task, live),
+    progress: progressOf(task, running),
     startedAt: task.startedAt ?? task.createdAt,
     ...(isFinal(status) && task.endedAt !== undefined && { completedAt: task.endedAt }),
     ...(status === "idle" && { idleSince: task.changedAt }),
@@ -92,7 +92,7 @@ export function snapshotOf(
 
 function progressOf(
   { turns, usage, latestIntent, recentActivity }: TaskRecord,
-  live: RunningTask | undefined,
+  running: RunningTask | undefined,
 ): TaskProgress {
   return {
     turns: turns.length,
@@ -102,6 +102,6 @@ function progressOf(
     costUsd: usage.costUsd,
     ...defined({ latestIntent }),
     recentActivity,
-    ...defined({ mcpTask: live?.mcpTask }),
+    ...defined({ mcpTask: running?.mcpTask }),
   };
 }

@@ -1,7 +1,6 @@
 /** Starts tasks: checks, names, requests a slot, writes to the log, then activates. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { Activations } from "./activations.ts";
 import type { TaskJournal } from "./journal.ts";
 import { checkStart } from "./new-task.ts";
 import type { NewTask, RegistryPorts } from "./ports.ts";
@@ -9,6 +8,7 @@ import type { RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { nameTask } from "./task-names.ts";
+import type { TaskRuns } from "./task-runs.ts";
 
 interface TaskStarterParts {
   readonly options: RegistryPorts;
@@ -20,16 +20,16 @@ interface TaskStarterParts {
 
 export class TaskStarter {
   readonly #parts: TaskStarterParts;
-  readonly #activations: Activations;
+  readonly #taskRuns: TaskRuns;
   /** Reserved ids whose task is not in the log yet or could not be written. */
   readonly #reserved = new Set<string>();
   /** Starts that failed because they could not be written. */
   readonly #refused = new Set<string>();
   readonly #underWay = new Map<string | undefined, Set<Promise<unknown>>>();
 
-  constructor(parts: TaskStarterParts, activations: Activations) {
+  constructor(parts: TaskStarterParts, taskRuns: TaskRuns) {
     this.#parts = parts;
-    this.#activations = activations;
+    this.#taskRuns = taskRuns;
   }
 
   /** Pending starts whose task is not in the log yet, by parent. */
@@ -55,19 +55,19 @@ export class TaskStarter {
     });
     const id = nameTask(task.name, (taken) => fold.get(taken) !== undefined || this.#reserved.has(taken));
     this.#reserved.add(id);
-    const live = runningTasks.of(id);
-    const slot = slots.take(id, live.stop.signal);
+    const running = runningTasks.of(id);
+    const slot = slots.take(id, running.stop.signal);
     slot.catch(() => undefined); // stopped before it began
     const queued = !slots.holds(id);
     const start = this.#store({ ...checked, taskId: id }).then(() => {
       const made = fold.get(id);
       if (!made) throw new TroupeError("failed", `The agent "${id}" was written and is not there.`);
       this.#reserved.delete(id);
-      this.#activations.start(made, slot);
+      this.#taskRuns.start(made, slot);
     });
     this.#track(parentId, start);
     await start.catch((error: unknown) => {
-      live.stop.abort();
+      running.stop.abort();
       slots.release(id);
       runningTasks.forget(id);
       throw error;

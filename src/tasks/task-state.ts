@@ -14,10 +14,10 @@ export type TaskSignal =
   /** The task has a slot. */
   | { readonly kind: "slot_taken" }
   /**
-   * The turn is over. `continues`: it can receive more messages, or already has; it then becomes idle instead of
+   * The answer is over. `continues`: it can receive more messages, or already has; it then becomes idle instead of
    * ending. `answered` requires a non-empty answer.
    */
-  | { readonly kind: "turn_ended"; readonly outcome: TurnOutcome; readonly continues: boolean }
+  | { readonly kind: "answer_ended"; readonly outcome: AnswerOutcome; readonly continues: boolean }
   /** The runner threw an error. */
   | { readonly kind: "broke" }
   | { readonly kind: "woken" }
@@ -27,7 +27,7 @@ export type TaskSignal =
   /** It was running or queued in a process that has ended. */
   | { readonly kind: "process_gone" };
 
-type TurnOutcome = "answered" | "empty" | "limit" | "failed" | "invalid_output" | "aborted";
+type AnswerOutcome = "answered" | "empty" | "limit" | "failed" | "invalid_output" | "aborted";
 
 export const queued: TaskState = { status: "queued" };
 
@@ -39,7 +39,7 @@ export function next(state: TaskState, signal: TaskSignal): TaskState | undefine
       if (signal.kind === "process_gone") return { status: "idle", reason: "interrupted" };
       return signal.kind === "stopped" ? stopped : undefined;
     case "running":
-      if (signal.kind === "turn_ended") return afterTurn(signal.outcome, signal.continues);
+      if (signal.kind === "answer_ended") return afterAnswer(signal.outcome, signal.continues);
       if (signal.kind === "broke") return { status: "failed", reason: "error" };
       if (signal.kind === "process_gone") return { status: "idle", reason: "interrupted" };
       return signal.kind === "stopped" ? stopped : undefined;
@@ -58,11 +58,11 @@ export const isFinal = (status: TaskStatus): boolean =>
   status === "completed" || status === "failed" || status === "cancelled";
 
 /** Whether the task is idle or ended. */
-export const isAtRest = (status: TaskStatus): boolean => status !== "queued" && status !== "running";
+export const isIdleOrEnded = (status: TaskStatus): boolean => status !== "queued" && status !== "running";
 
 const stopped: TaskState = { status: "cancelled", reason: "stopped" };
 
-const reasons: Record<TurnOutcome, TaskReason> = {
+const reasons: Record<AnswerOutcome, TaskReason> = {
   answered: "finished",
   empty: "empty",
   limit: "limit",
@@ -71,7 +71,7 @@ const reasons: Record<TurnOutcome, TaskReason> = {
   aborted: "stopped",
 };
 
-function afterTurn(outcome: TurnOutcome, continues: boolean): TaskState {
+function afterAnswer(outcome: AnswerOutcome, continues: boolean): TaskState {
   const reason = reasons[outcome];
   return continues ? { status: "idle", reason } : ended(reason);
 }

@@ -46,16 +46,16 @@ export function isInScope(relation: Relation, scope: TaskScope | undefined, view
 
 export interface ViewPorts {
   readonly fold: TaskFold;
-  readonly live: RunningTask | undefined;
+  readonly running: RunningTask | undefined;
   readonly viewer: string | undefined;
   readonly now: number;
   readonly waitingFor: string | undefined;
 }
 
-export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }: ViewPorts): TaskView {
+export function taskViewOf(task: TaskRecord, { fold, running, viewer, now, waitingFor }: ViewPorts): TaskView {
   const { usage, spec } = task;
   const startedAt = task.startedAt ?? task.createdAt;
-  const last = live?.activity ?? task.recentActivity.at(-1);
+  const last = running?.activity ?? task.recentActivity.at(-1);
   const lastAt = Math.max(last?.timestamp ?? 0, task.changedAt);
   const activeMs = task.activeMs + (task.status === "running" ? since(now, task.changedAt) : 0);
   return {
@@ -79,7 +79,7 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
     ...defined({ waitingFor }),
     unreadMessages: task.messages.length,
-    ...defined({ mcpTask: live?.mcpTask, changes: task.sent?.changes }),
+    ...defined({ mcpTask: running?.mcpTask, changes: task.sent?.changes }),
     ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
 }

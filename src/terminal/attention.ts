@@ -125,7 +125,7 @@ export class Attention {
 
   leave(): void {
     this.#focused = undefined;
-    // Leaving is a decision not to answer now: the keys stay off until the focus key or a new card.
+    // DetachableTasks is a decision not to answer now: the keys stay off until the focus key or a new card.
     this.#appearedAt = Number.POSITIVE_INFINITY;
   }
 

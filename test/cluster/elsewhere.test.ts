@@ -5,7 +5,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { checkOut } from "../../src/runtime/cluster/checkout.ts";
 import type { WorkRow } from "../../src/runtime/cluster/work.ts";
 import { WorkspaceKeeper } from "../../src/runtime/cluster/workspace-keeper.ts";
-import { runElsewhere, type TurnElsewhere } from "../../src/session/agents/elsewhere.ts";
+import { type RemoteAnswer, runRemotely } from "../../src/session/agents/remote-agent.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 it("the working folder is not pushed for an agent when another worker may have the session", async () => {
@@ -64,7 +64,7 @@ it("the usage of an agent on another worker is counted, even if it does not end 
     deliver: async () => undefined,
     beforeStopping: async () => "stop" as const,
   };
-  const outcome = await runElsewhere(turn as unknown as TurnElsewhere, ports);
+  const outcome = await runRemotely(turn as unknown as RemoteAnswer, ports);
   expect(outcome).toEqual({ kind: "aborted" });
   expect(emitted.at(-1)).toMatchObject({ type: "troupe.task_returned", outcome: "aborted", ...used });
 });

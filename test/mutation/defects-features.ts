@@ -4,7 +4,7 @@ import type { Defect } from "./defect.ts";
 export const featureDefects: readonly Defect[] = [
   {
     id: "idle-children-stay",
-    file: "src/tasks/activations.ts",
+    file: "src/tasks/task-runs.ts",
     find: 'if (task.status !== "idle" || task.reason === "interrupted") return;',
     replace: "if (task.id) return;",
     test: "test/features/nested-agents.test.ts",

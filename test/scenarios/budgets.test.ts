@@ -222,7 +222,7 @@ describe("reservations", () => {
               const event = usage(used);
               budget.apply(event);
               if (who !== undefined) ledger.apply(who, event);
-              budget.settle(who);
+              budget.release(who);
               under.delete(who);
             }
             expectWithin(budget, { session, tree, registry, ledger });
@@ -238,7 +238,7 @@ describe("reservations", () => {
     const expected = { tokens: () => 10, costUsd: () => 0 };
     expect(budget.reserve(undefined, { limits: { tokens: 100 } }, expected)).toBeUndefined();
     budget.apply(usage(150));
-    budget.settle(undefined);
+    budget.release(undefined);
     expect(budget.reserve(undefined, { limits: { tokens: 100 } }, expected)).toMatchObject({
       limit: "tokens",
       used: 150,

@@ -33,7 +33,7 @@ async function bench(steps: readonly Step[], more: Partial<CompactionRun> = {}) 
     emit: (type, data) => log.emit(undefined, type, data),
     history: new History(conversation, store),
     limitReached: () => undefined,
-    settled: () => undefined,
+    usageCounted: () => undefined,
     ...more,
   });
   const say = (content: string) => log.emit(undefined, "user.message", { content });

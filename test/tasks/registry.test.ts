@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { GOES_ON, type TaskRunner } from "../../src/tasks/ports.ts";
+import { DETACHED, type TaskRunner } from "../../src/tasks/ports.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { collectGarbage } from "../support/garbage.ts";
 import { checkTasks } from "../support/task-checker.ts";
@@ -90,7 +90,7 @@ describe("a background agent", () => {
 
   it("fails when its runner is broken, and the defect is shown", async () => {
     const broken = stage({
-      runner: () => ({ turn: async () => Promise.reject(new TypeError("x is not a function")) }),
+      runner: () => ({ answer: async () => Promise.reject(new TypeError("x is not a function")) }),
     });
     await broken.registry.restore();
     await broken.start("a");
@@ -461,8 +461,8 @@ describe("an agent that works without this process", () => {
     const turns: { task: string; messages: number; signal: AbortSignal }[] = [];
     const ends: ((answer: string) => void)[] = [];
     const runner = (): TaskRunner => ({
-      continues: () => true,
-      turn: (task, messages, { signal }) =>
+      continuesDetached: () => true,
+      answer: (task, messages, { signal }) =>
         new Promise((resolve) => {
           turns.push({ task: task.id, messages: messages.length, signal });
           ends.push((response) => resolve({ kind: "answered", response }));
@@ -475,7 +475,7 @@ describe("an agent that works without this process", () => {
     await until(() => turns.length === 1, "the first turn");
     await first.emit("far", "user.message", { content: "Look at far.", interactionId: "far" });
     await first.registry.close();
-    expect(turns[0]?.signal.reason).toBe(GOES_ON);
+    expect(turns[0]?.signal.reason).toBe(DETACHED);
     expect(first.states("far")).toEqual(["running"]);
 
     const second = stage({ runner, kept: first.kept });

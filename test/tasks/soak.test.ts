@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
-import type { TaskRunner, TurnEnd } from "../../src/tasks/ports.ts";
+import type { AnswerEnd, TaskRunner } from "../../src/tasks/ports.ts";
 import type { TaskView } from "../../src/tools/agents/task-port.ts";
 import { checkTasks } from "../support/task-checker.ts";
 import { type Emitting, type Fate, message, newTask, type Stage, stage, until } from "./stage.ts";
@@ -231,7 +231,7 @@ class MainAgent {
 
 function randomRunner(emit: Emitting, random: () => number, on: () => Stage): TaskRunner {
   return {
-    async turn(task, messages, io): Promise<TurnEnd> {
+    async answer(task, messages, io): Promise<AnswerEnd> {
       const { registry } = on();
       for (const { id, content } of messages) await said(emit(task.id, "user.message", { content, interactionId: id }));
       for (const notice of registry.notices(task.id)) {

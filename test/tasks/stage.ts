@@ -4,7 +4,7 @@ import type { Emit, EventData, EventType, SessionEvent } from "../../src/protoco
 import { EventLog } from "../../src/session/event-log.ts";
 import type { SessionLog } from "../../src/store/store.ts";
 import type { TaskNotice } from "../../src/tasks/notices.ts";
-import type { NewTask, TaskLimits, TaskRunner, TurnEnd, TurnPorts } from "../../src/tasks/ports.ts";
+import type { AnswerEnd, AnswerPorts, NewTask, TaskLimits, TaskRunner } from "../../src/tasks/ports.ts";
 import { Registry } from "../../src/tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../src/tasks/task-record.ts";
 
@@ -62,8 +62,8 @@ function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"): Sess
 interface Scene {
   readonly task: TaskRecord;
   readonly messages: readonly TaskMessage[];
-  readonly io: TurnPorts;
-  readonly end: Deferred<TurnEnd>;
+  readonly io: AnswerPorts;
+  readonly end: Deferred<AnswerEnd>;
 }
 
 export interface StageOptions {
@@ -119,7 +119,7 @@ export function stage(options: StageOptions = {}): Stage {
     events: options.events ?? log.events,
     emit: ((type, data) => emit(undefined, type, data)) as Emit,
     repair: () => log.repair(),
-    unsay: (isMeant) => log.unsay(isMeant),
+    discard: (matches) => log.discard(matches),
     stamp,
     runner: typeof runner === "function" ? runner(emit) : scripted,
     limits: { maxConcurrency: 32, maxDepth: 6, whenFull: "queue", ...options.limits },
@@ -210,8 +210,8 @@ function scriptedRunner(parts: {
 }): TaskRunner {
   const { emit, scenes, released, isDeaf } = parts;
   return {
-    async turn(task, messages, io) {
-      const end = deferred<TurnEnd>();
+    async answer(task, messages, io) {
+      const end = deferred<AnswerEnd>();
       for (const { id, content } of messages) {
         await emit(task.id, "user.message", { content, interactionId: id });
       }

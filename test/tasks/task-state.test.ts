@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isAtRest, isFinal, next, queued, type TaskSignal, type TaskState } from "../../src/tasks/task-state.ts";
+import { isFinal, isIdleOrEnded, next, queued, type TaskSignal, type TaskState } from "../../src/tasks/task-state.ts";
 
 const outcome = fc.constantFrom("answered", "empty", "limit", "failed", "invalid_output", "aborted");
 const signal: fc.Arbitrary<TaskSignal> = fc.oneof(
@@ -12,7 +12,7 @@ const signal: fc.Arbitrary<TaskSignal> = fc.oneof(
     { kind: "process_gone" } as const,
     { kind: "broke" } as const,
   ),
-  fc.record({ kind: fc.constant("turn_ended" as const), outcome, continues: fc.boolean() }),
+  fc.record({ kind: fc.constant("answer_ended" as const), outcome, continues: fc.boolean() }),
 );
 
 /** Every state on the way, the first included. */
@@ -51,7 +51,7 @@ describe("transitions of a task", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
         for (const { status, reason } of walk(signals)) {
-          expect(reason !== undefined).toBe(isAtRest(status));
+          expect(reason !== undefined).toBe(isIdleOrEnded(status));
           if (status === "completed") expect(reason).toBe("finished");
         }
       }),
@@ -59,9 +59,9 @@ describe("transitions of a task", () => {
     );
     const running: TaskState = { status: "running" };
     for (const bad of ["empty", "limit", "failed", "invalid_output", "aborted"] as const) {
-      const end = next(running, { kind: "turn_ended", outcome: bad, continues: false });
+      const end = next(running, { kind: "answer_ended", outcome: bad, continues: false });
       expect(end?.status).not.toBe("completed");
-      const rest = next(running, { kind: "turn_ended", outcome: bad, continues: true });
+      const rest = next(running, { kind: "answer_ended", outcome: bad, continues: true });
       expect([rest?.status, rest?.reason === "finished"]).toEqual(["idle", false]);
       expect(next(rest ?? running, { kind: "dismissed" })?.status).not.toBe("completed");
     }

@@ -131,13 +131,13 @@ describe("spans of a session", () => {
     const made = await stage([calls(["echo", { text: "a" }, "call-1"]), says("one"), says("two")]);
     const { spans, trace } = traced(made);
     const traceId = "0af7651916cd43dd8448eb211c80319c";
-    const answering = { trace: { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "a=1" } };
+    const rules = { trace: { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "a=1" } };
     let given: unknown;
     made.session.subscribe((event) => {
       if (event.type === "user.message") given ??= trace.ofCall("call-1", undefined);
     });
-    trace.expect("message-1", answering.trace);
-    await made.session.sendAndWait({ prompt: "go", answering });
+    trace.expect("message-1", rules.trace);
+    await made.session.sendAndWait({ prompt: "go", answering: rules });
     await made.session.sendAndWait({ prompt: "again", answering: {} });
     await made.session.close();
     const [call] = spans.filter(({ name }) => name === "execute_tool echo");

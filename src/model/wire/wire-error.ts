@@ -5,9 +5,9 @@
 import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
-import { type Complaint, complaintOf, readComplaint } from "./complaint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
+import { type ProviderErrorText, providerErrorOf, readProviderError } from "./provider-error-text.ts";
 
 interface Refusal {
   readonly status: number;
@@ -25,37 +25,37 @@ export function protocolError(provider: string, what: string): ModelError {
 /** Returns the error for a response that is not a success. */
 export function httpError(endpoint: Endpoint, refusal: Refusal): ModelError {
   const { status } = refusal;
-  const complaint = readComplaint(refusal.body);
-  const kind = kindOf(complaint, status);
-  const said = complaint.message ?? (status < 400 ? redirection(refusal) : "no reason given");
+  const parsed = readProviderError(refusal.body);
+  const kind = kindOf(parsed, status);
+  const said = parsed.message ?? (status < 400 ? redirection(refusal) : "no reason given");
   return new ModelError(`${endpoint.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
     kind,
     provider: endpoint.id,
     statusCode: status,
     hint: hintFor(kind, endpoint, status),
-    ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
-    ...optional("parameter", complaint.parameter && presentable(complaint.parameter, refusal.secrets)),
+    ...optional("code", parsed.code && presentable(parsed.code, refusal.secrets)),
+    ...optional("parameter", parsed.parameter && presentable(parsed.parameter, refusal.secrets)),
     ...optional("retryAfterMs", retryAfter(refusal, endpoint.stamp?.now() ?? Date.now())),
-    ...optional("retryable", retryable(refusal, complaint)),
+    ...optional("retryable", retryable(refusal, parsed)),
   });
 }
 
 /** Returns the provider's own statement if there is one. An account that is used up for days is not retried. */
-function retryable({ header }: Refusal, { codes }: Complaint): boolean | undefined {
+function retryable({ header }: Refusal, { codes }: ProviderErrorText): boolean | undefined {
   const said = { true: true, false: false }[header("x-should-retry") ?? ""];
   return said ?? (codes.some((code) => /^user_\w+_rate_limited$/.test(code)) ? false : undefined);
 }
 
 /** Returns the error that a reply contained after it started as a success. */
 export function reportedError(endpoint: Endpoint, error: unknown): ModelError {
-  const complaint = complaintOf(error);
-  const kind = kindOf(complaint, complaint.status);
-  return new ModelError(`${endpoint.id}: ${presentable(complaint.message ?? "the reply failed without a reason")}`, {
+  const parsed = providerErrorOf(error);
+  const kind = kindOf(parsed, parsed.status);
+  return new ModelError(`${endpoint.id}: ${presentable(parsed.message ?? "the reply failed without a reason")}`, {
     kind,
     provider: endpoint.id,
-    hint: hintFor(kind, endpoint, complaint.status),
-    ...optional("code", complaint.code && presentable(complaint.code)),
-    ...optional("statusCode", complaint.status),
+    hint: hintFor(kind, endpoint, parsed.status),
+    ...optional("code", parsed.code && presentable(parsed.code)),
+    ...optional("statusCode", parsed.status),
   });
 }
 
@@ -134,11 +134,11 @@ const tellingKinds: ReadonlySet<ModelErrorKind | undefined> = new Set([
   "protocol",
 ]);
 
-function kindOf(complaint: Complaint, status: number | undefined): ModelErrorKind {
-  const kinds = complaint.codes.map((code) => kindOfCode[code.toLowerCase()]);
+function kindOf(parsed: ProviderErrorText, status: number | undefined): ModelErrorKind {
+  const kinds = parsed.codes.map((code) => kindOfCode[code.toLowerCase()]);
   const telling = kinds.find((kind) => tellingKinds.has(kind));
   if (telling) return telling;
-  const message = complaint.message ?? "";
+  const message = parsed.message ?? "";
   if (status === undefined || (status >= 400 && status < 500 && status !== 401)) {
     if (/credit balance is too low|insufficient (?:balance|credits?|funds)/i.test(message)) return "quota";
     if (status !== 429 && tooLong.test(message)) return "context_length";

@@ -15,7 +15,7 @@ import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
 import type { AgentPoolOptions, ResolveAgentRequest, ResolvedAgent } from "../../session/agents/agent-pool-options.ts";
-import type { Actor, AgentSetup } from "../../session/agents/agent-run.ts";
+import type { AgentSetup, AgentTask } from "../../session/agents/agent-run.ts";
 import { modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
@@ -32,7 +32,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = Workspace["settings"]["effective"];
 
 /** An agent's working directory with its own ports, which are released with it. */
-export interface AgentWorkspace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
+export interface AgentWorkspace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "replaceEnd"> {
   /** Addition to the agent's system prompt. */
   readonly system?: string;
   /** Notes for the agent about its workspace. */
@@ -58,14 +58,14 @@ export interface AgentPoolParts {
   /** The part of `sessionTools` that an agent without a tool list has (default: all). */
   inheritedTools?(): readonly Tool[];
   /** The model with which the user wants to resume a task, in place of the recorded one. */
-  modelOverride?(task: Actor): SessionModel | undefined;
-  workspaceFor(task: Actor): Promise<AgentWorkspace>;
+  modelOverride?(task: AgentTask): SessionModel | undefined;
+  workspaceFor(task: AgentTask): Promise<AgentWorkspace>;
   /** Starts the MCP servers that an agent's definition brings. `reservedNames` are already used by other tools. */
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
   /** The folder of worktrees; undefined outside of a repository. */
   readonly worktrees?: string | undefined;
   /** Builds the way to other workers, for a session that runs on one. */
-  elsewhere?(own: Pick<AgentHost, "limits" | "tools">): AgentPoolOptions["elsewhere"];
+  remoteAgents?(own: Pick<AgentHost, "limits" | "tools">): AgentPoolOptions["remoteAgents"];
   /** Conditions under which built-in sidekicks start. */
   readonly conditions?: ReadonlyMap<string, SidekickCondition>;
   /** The plan of the session's GitHub account; undefined without one. */
@@ -85,12 +85,12 @@ export function agentPoolOptions(parts: AgentPoolParts, known?: TaskLimitSetting
   };
   const nested = new Map<string, ReturnType<Workspace["instructions"]["nestedFor"]>>();
   /** Loads nested instructions once per agent, not once per turn. */
-  const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentWorkspace, "cwd">, path: string) => {
+  const discover = ({ id, spec }: AgentTask, { cwd }: Pick<AgentWorkspace, "cwd">, path: string) => {
     const own = nested.get(id) ?? workspace.instructions.nestedFor(spec.worktree === undefined ? undefined : cwd);
     nested.set(id, own);
     return own.onFileAccess(path);
   };
-  const elsewhere = parts.elsewhere?.({
+  const remoteAgents = parts.remoteAgents?.({
     limits,
     tools: (task) => toolsOf(task, parts.sessionTools(), limits.maxDepth).map(({ name }) => name),
   });
@@ -100,12 +100,12 @@ export function agentPoolOptions(parts: AgentPoolParts, known?: TaskLimitSetting
     sessionBased: workspace.flags.has("SESSION_BASED_SUBAGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
-    elsewhere,
+    remoteAgents,
     workersRefused: () => workersRefused(parts.mainModel()),
     sidekicks: sidekickOptions(parts, (more) => agentPoolOptions({ ...parts, ...more }, own)),
     async resolveAgent(request) {
       await ready();
-      return resolveAgent(request, { parts, settings, modelFor, elsewhere });
+      return resolveAgent(request, { parts, settings, modelFor, remoteAgents });
     },
     async agentSetup(task, definition) {
       await ready();
@@ -151,11 +151,11 @@ async function resolveAgent(
     parts: AgentPoolParts;
     settings: Settings;
     modelFor(name: string): Promise<SessionModel>;
-    elsewhere: AgentPoolOptions["elsewhere"];
+    remoteAgents: AgentPoolOptions["remoteAgents"];
   },
 ): Promise<ResolvedAgent> {
   const { definition } = request;
-  const { parts, settings, modelFor, elsewhere } = how;
+  const { parts, settings, modelFor, remoteAgents } = how;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
   const sessionTools = new Map(parts.sessionTools().map((tool) => [tool.name, tool]));
   const effective = effectiveTools(definition, parentTools, { traitsOf: (name) => sessionTools.get(name) });
@@ -177,26 +177,26 @@ async function resolveAgent(
   );
   const { model } = chosen;
   warnings.push(...chosen.warnings);
-  const refusal = await placementRefusal(request, elsewhere);
+  const refusal = await placementRefusal(request, remoteAgents);
   if (refusal?.reason !== undefined)
     warnings.push(`The agent ${definition.name} runs on this worker: ${refusal.reason}.`);
-  const isElsewhere = refusal !== undefined && refusal.reason === undefined;
-  const worktree = isElsewhere ? undefined : request.isolation && parts.worktrees;
-  if (request.isolation && worktree === undefined && !isElsewhere) {
+  const isRemote = refusal !== undefined && refusal.reason === undefined;
+  const worktree = isRemote ? undefined : request.isolation && parts.worktrees;
+  if (request.isolation && worktree === undefined && !isRemote) {
     throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
   }
   for (const warning of warnings) parts.warn(warning);
-  return { tools, model, warnings, ...defined({ worktree }), ...(isElsewhere && { placement: "elsewhere" }) };
+  return { tools, model, warnings, ...defined({ worktree }), ...(isRemote && { placement: "elsewhere" }) };
 }
 
 /** Returns undefined for an agent that is to run here, else the reason why it must, if there is one. */
 async function placementRefusal(
   { definition, isolation }: ResolveAgentRequest,
-  elsewhere: AgentPoolOptions["elsewhere"],
+  remoteAgents: AgentPoolOptions["remoteAgents"],
 ): Promise<{ readonly reason: string | undefined } | undefined> {
   const placement = definition.placement ?? (isolation ? "elsewhere" : "here");
-  if (!elsewhere || placement === "here") return undefined;
-  return { reason: await elsewhere.refusal(definition) };
+  if (!remoteAgents || placement === "here") return undefined;
+  return { reason: await remoteAgents.refusal(definition) };
 }
 
 /** Returns the tools that an agent of the main agent can have, including those hidden from the default agent. */
@@ -205,7 +205,7 @@ function toolsFor({ tools }: AgentDefinition, parts: AgentPoolParts): readonly T
 }
 
 /** Returns the tools of a task. At the nesting limit, tools that manage agents are removed. */
-function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
+function toolsOf(task: AgentTask, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
   const isDeepest = task.spec.depth >= maxDepth;
   return sessionTools.filter(
     ({ name, needs, mainOnly, managesAgents }) =>

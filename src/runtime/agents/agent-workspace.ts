@@ -9,7 +9,7 @@ import { type Policy, policyWith } from "../../permissions/policy.ts";
 import { protectionOf } from "../../permissions/protected-paths.ts";
 import type { Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Actor } from "../../session/agents/agent-run.ts";
+import type { AgentTask } from "../../session/agents/agent-run.ts";
 import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../../tools/files/files.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
@@ -35,7 +35,7 @@ export interface WorkspaceParts {
 export interface AgentWorkspaces {
   /** Returns file access for one agent in the session's folder; undefined: the main agent. */
   filesOf(agentId?: string): Files;
-  workspaceFor(task: Actor): Promise<AgentWorkspace>;
+  workspaceFor(task: AgentTask): Promise<AgentWorkspace>;
   /** Folder of the agents' worktrees. */
   readonly worktrees: string;
 }
@@ -81,7 +81,7 @@ function inTree(policy: Policy, { from, to }: { from: string; to: string }): Pol
 }
 
 async function inWorktree(
-  task: Actor,
+  task: AgentTask,
   how: {
     parts: WorkspaceParts;
     worktrees: string;

@@ -11,8 +11,8 @@ import type { SessionLog, Store } from "../../store/store.ts";
 import type { TaskRunner } from "../../tasks/ports.ts";
 import { Registry } from "../../tasks/registry.ts";
 import { TaskFold } from "../../tasks/task-fold.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
-import { viewOf, wholeTurn } from "../../tasks/task-view.ts";
+import { isIdleOrEnded } from "../../tasks/task-state.ts";
+import { taskViewOf, wholeTurn } from "../../tasks/task-view.ts";
 import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/task-port.ts";
 
 export interface StoredTask extends TaskView {
@@ -99,7 +99,7 @@ function tasksOf(log: SessionLog, stamp: Stamp): StoredTask[] {
     const depth = record.parentId === undefined ? 1 : (depths.get(record.parentId) ?? 0) + 1;
     depths.set(record.id, depth);
     const now = stamp.now();
-    const view = viewOf(record, { fold, live: undefined, viewer: undefined, now, waitingFor: undefined });
+    const view = taskViewOf(record, { fold, running: undefined, viewer: undefined, now, waitingFor: undefined });
     const { createdAt, spec } = record;
     return { ...view, ...stateNow(view, log), depth, createdAt, prompt: spec.prompt };
   });
@@ -107,7 +107,7 @@ function tasksOf(log: SessionLog, stamp: Stamp): StoredTask[] {
 
 /** A task of a process that is gone was interrupted, even if the log does not say so yet. */
 function stateNow({ status, reason }: TaskView, log: SessionLog): { status: TaskStatus; reason?: TaskReason } {
-  if (!isAtRest(status) && !log.heldBy) return { status: "idle", reason: "interrupted" };
+  if (!isIdleOrEnded(status) && !log.heldBy) return { status: "idle", reason: "interrupted" };
   return { status, ...defined({ reason }) };
 }
 
@@ -132,12 +132,12 @@ async function registryOf(log: SessionLog): Promise<Registry> {
     fold: () => undefined,
     onListenerDefect: (error) => process.emitWarning(String(error), "TroupeListenerDefect"),
   });
-  const nobody: TaskRunner = { turn: async () => ({ kind: "aborted" }) };
+  const nobody: TaskRunner = { answer: async () => ({ kind: "aborted" }) };
   const registry = new Registry({
     events: log.events,
     emit: (type, data) => events.emit(undefined, type, data),
     repair: () => events.repair(),
-    unsay: (isMeant) => events.unsay(isMeant),
+    discard: (matches) => events.discard(matches),
     stamp: systemStamp,
     limits: { maxDepth: 0, maxConcurrency: 1, whenFull: "reject" },
     runner: nobody,

@@ -3,9 +3,9 @@
 import type { SessionEvent } from "../../protocol/event.ts";
 import { WORK_SOURCE } from "../../protocol/message.ts";
 import { cutOff } from "../../session/cut-off.ts";
-import { owesNotice, TaskFold } from "../../tasks/task-fold.ts";
+import { hasDueNotice, TaskFold } from "../../tasks/task-fold.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
+import { isIdleOrEnded } from "../../tasks/task-state.ts";
 import type { WorkRow } from "./work.ts";
 
 /**
@@ -56,14 +56,14 @@ function waitsElsewhere(
   for (const { type, agentId, data } of events)
     if (type === "tool.execution_complete" && agentId === undefined) ended.add(data.toolCallId);
   const ofMain = agents.filter(({ spec, parentId }) => spec.placement && parentId === undefined);
-  return ofMain.some(({ spec, status }) => !ended.has(spec.toolCallId) || (isAnswered && !isAtRest(status)));
+  return ofMain.some(({ spec, status }) => !ended.has(spec.toolCallId) || (isAnswered && !isIdleOrEnded(status)));
 }
 
 /** Whether the process ended before the agent did, or before the main agent was told. */
 function isCutOff(agent: TaskRecord): boolean {
   const { spec, status, reason, parentId } = agent;
   if (spec.placement || spec.kind !== "agent") return false;
-  return !isAtRest(status) || (parentId === undefined && reason !== "stopped" && owesNotice(agent));
+  return !isIdleOrEnded(status) || (parentId === undefined && reason !== "stopped" && hasDueNotice(agent));
 }
 
 const isInterruption = (event: SessionEvent): boolean =>

@@ -24,7 +24,7 @@ export interface Consolidation {
   /** Addition to the system prompt. */
   readonly prompt: string;
   /** Applies the draft if the agent is done, otherwise drops it. Never rejects; also emits the report as an event. */
-  settle(end: "done" | { readonly reason: string }): Promise<ConsolidationReport>;
+  conclude(end: "done" | { readonly reason: string }): Promise<ConsolidationReport>;
 }
 
 interface ConsolidationParts {
@@ -55,7 +55,7 @@ export async function beginConsolidation(parts: ConsolidationParts): Promise<Con
   return {
     port: draftPort(draft, parts),
     prompt: consolidationPrompt(rows, evidence),
-    async settle(end) {
+    async conclude(end) {
       const nothing = { sessionId: evidence.sessionId, added: [], replaced: [], pruned: [], prunedByRule: [] };
       const report: ConsolidationReport =
         end === "done"

@@ -33,7 +33,7 @@ export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
     const { text, end } = await listen(model, request);
     const estimate = { ...noUsage, inputTokens: estimateTokens(system + content), outputTokens: estimateTokens(text) };
     const call = { turnId: "memory", usage: end.usage ?? estimate, estimated: end.usage === undefined };
-    const how = { durationMs: performance.now() - began, attempts: sent.requests, finishReason: end.stop };
+    const how = { durationMs: performance.now() - began, requests: sent.requests, finishReason: end.stop };
     if (sent.requests > 0) await reportUsage({ ...call, ...how, timeToFirstTokenMs: undefined }, model, emit);
     if (end.stop !== "done") throw new Error(end.error?.message ?? "the model did not finish");
     return factsIn(text);

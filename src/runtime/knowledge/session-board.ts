@@ -8,7 +8,7 @@ import type { Redactor } from "../../lib/redact/redact.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { eventsOf } from "../../session/event-log.ts";
 import type { Outcome, SessionOptions } from "../../session/session.ts";
-import type { TurnEnd } from "../../tasks/ports.ts";
+import type { AnswerEnd } from "../../tasks/ports.ts";
 import { boardTools } from "../../tools/builtin.ts";
 import type { BoardPort } from "../../tools/memory/board-port.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -28,7 +28,10 @@ export interface SessionBoard {
   /** Board access of the main agent. */
   readonly mainPort: BoardPort;
   /** Set if the session consolidates another one. */
-  readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
+  readonly consolidating?: {
+    readonly system: string;
+    readonly replaceOutcome: NonNullable<SessionOptions["replaceOutcome"]>;
+  };
   /** Adds board access to the workspace of a subagent. */
   equip(workspace: AgentWorkspace, agentName: string): Promise<AgentWorkspace>;
   /** Read-only access. */
@@ -77,19 +80,19 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
     ...(leader && {
       consolidating: {
         system: systemOf(draft, how.mainAgent, leader),
-        settle: (outcome) => settleMainAgent(leader, outcome),
+        replaceOutcome: (outcome) => closeConsolidation(leader, outcome),
       },
     }),
     async equip(workspace, agentName) {
       if (agentName !== MEMORY_AGENT) return { ...workspace, ports: { ...workspace.ports, board: direct(agentName) } };
-      const { port, prompt, settle } = await begin(
+      const { port, prompt, conclude } = await begin(
         await evidenceIn(listener.session ? eventsOf(listener.session) : [], log.sessionId),
       );
       return {
         ...workspace,
         system: prompt,
         ports: { ...workspace.ports, board: port },
-        settle: async (end) => endOf(await settle(endWord(end)), end),
+        replaceEnd: async (end) => endOf(await conclude(endWord(end)), end),
       };
     },
     close: () => board.close(),
@@ -121,21 +124,21 @@ function systemOf(draft: SessionSetup, { selection, workspace }: MainAgent, { pr
 const isApplied = ({ outcome }: ConsolidationReport): boolean => outcome === "applied" || outcome === "unchanged";
 
 /** Returns the change of the board as the outcome, in place of the agent's text. */
-async function settleMainAgent({ settle }: Consolidation, outcome: Outcome): Promise<Outcome> {
-  const report = await settle(outcome.kind === "done" ? "done" : { reason: reasonOf(outcome) });
+async function closeConsolidation({ conclude }: Consolidation, outcome: Outcome): Promise<Outcome> {
+  const report = await conclude(outcome.kind === "done" ? "done" : { reason: reasonOf(outcome) });
   if (outcome.kind !== "done") return outcome;
   const answer = reportText(report);
   return isApplied(report) ? { kind: "done", answer } : { kind: "failed", error: new Error(answer) };
 }
 
-function endOf(report: ConsolidationReport, end: TurnEnd): TurnEnd {
+function endOf(report: ConsolidationReport, end: AnswerEnd): AnswerEnd {
   if (endWord(end) !== "done") return end;
   const response = reportText(report);
   return isApplied(report) ? { kind: "answered", response } : { kind: "failed", error: response, response };
 }
 
 /** An empty answer counts as done, because the calls are the agent's output. */
-function endWord(end: TurnEnd): "done" | { reason: string } {
+function endWord(end: AnswerEnd): "done" | { reason: string } {
   switch (end.kind) {
     case "answered":
     case "empty":

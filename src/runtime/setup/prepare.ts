@@ -166,7 +166,11 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
     ports: built.workspaces.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
-    ...defined({ hooks: built.hooks, agentPool: built.agentPool, settle: board?.consolidating?.settle }),
+    ...defined({
+      hooks: built.hooks,
+      agentPool: built.agentPool,
+      replaceOutcome: board?.consolidating?.replaceOutcome,
+    }),
     services: sessionServices(setup, {
       ...built,
       database: backends.database,

@@ -66,17 +66,17 @@ export function sessionAgents(
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : workspaces.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
-    ...(request.agents?.elsewhere && { elsewhere: elsewhereOf(setup, how) }),
+    ...(request.agents?.elsewhere && { remoteAgents: remoteAgentsOf(setup, how) }),
     most: request.agents?.limits,
     accountPlan: identity && (async () => (await identity.status()).plan),
     warn: (message) => listener.warn("agent", message),
   });
 }
 
-function elsewhereOf(
+function remoteAgentsOf(
   { request, context, files, records }: SessionSetup,
   { rules, redactor }: { rules: SessionRules; redactor: ToolBackends["redactor"] },
-): NonNullable<Parameters<typeof agentPoolOptions>[0]["elsewhere"]> {
+): NonNullable<Parameters<typeof agentPoolOptions>[0]["remoteAgents"]> {
   const redact = (text: string): string => redactor?.text(text) ?? text;
   const { live, mode } = rules;
   const { cwd } = context;

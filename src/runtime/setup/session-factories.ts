@@ -12,7 +12,7 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { Session } from "../../session/session.ts";
 import type { Registry } from "../../tasks/registry.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
+import { isIdleOrEnded } from "../../tasks/task-state.ts";
 
 /** The default agent of a factory. */
 const USUAL_AGENT = "general-purpose";
@@ -83,7 +83,7 @@ async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
     await tasks.wait(id, { timeoutMs: MAX_WAIT_MS });
     const task = tasks.get(id);
     if (!task) return { why: "it is gone" };
-    if (!isAtRest(task.status)) continue;
+    if (!isIdleOrEnded(task.status)) continue;
     const { turns } = await tasks.report(id);
     const response = turns.at(-1)?.response;
     if (task.status === "completed" && response) return { response };

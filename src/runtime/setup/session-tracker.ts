@@ -73,7 +73,7 @@ export class SessionTracker {
     const isAnew = this.#added === undefined;
     // The full history of a long session is only in its log; the next query reads it there.
     if (isAnew && !history.past.isComplete) return;
-    const events = this.#added ?? this.#session.events.slice(0, history.past.toldCount);
+    const events = this.#added ?? this.#session.events.slice(0, history.past.deliveredCount);
     if (events.length === 0) return;
     this.#added = [];
     if (isAnew || !this.#rows) [this.#rows, this.#turns] = [new Rows(), 0];

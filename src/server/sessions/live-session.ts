@@ -232,7 +232,7 @@ export class LiveSession {
     const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
     for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
     const onEvent = (event: SessionEvent): void =>
-      this.#tellNew(event, this.session.history.past.toldCount, begun.resolve);
+      this.#tellNew(event, this.session.history.past.deliveredCount, begun.resolve);
     let position = past.inherited;
     let isReplayed = false;
     // Events from before the first listener are replayed. Their positions follow from their order.

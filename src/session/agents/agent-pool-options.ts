@@ -1,8 +1,8 @@
 /** The options of a session's agents. */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { TaskLimits } from "../../tasks/ports.ts";
-import type { Actor, AgentSetup } from "./agent-run.ts";
-import type { AgentsElsewhere } from "./elsewhere.ts";
+import type { AgentSetup, AgentTask } from "./agent-run.ts";
+import type { RemoteAgents } from "./remote-agent.ts";
 import type { SidekickOptions } from "./sidekicks.ts";
 
 /** The runtime's side of a session's agents. */
@@ -18,11 +18,11 @@ export interface AgentPoolOptions {
   /** Resolves the tools and the model of an agent that is about to start. Throws if it must not start. */
   resolveAgent(request: ResolveAgentRequest): Promise<ResolvedAgent>;
   /** Builds everything a task works with. Called when it runs. */
-  agentSetup(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
+  agentSetup(task: AgentTask, definition: AgentDefinition): Promise<AgentSetup>;
   /** Returns the reason why the session's model cannot run coordinated workers, or undefined if it can. */
   workersRefused?(): string | undefined;
   /** Runs agents on other workers; absent where the session does not run on a worker. */
-  readonly elsewhere?: AgentsElsewhere | undefined;
+  readonly remoteAgents?: RemoteAgents | undefined;
   /** Agents that start automatically. */
   readonly sidekicks?: SidekickOptions;
 }

@@ -12,7 +12,7 @@ import type { Hooks } from "../../hooks/fire.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
-import type { TurnEnd, TurnPorts } from "../../tasks/ports.ts";
+import type { AnswerEnd, AnswerPorts } from "../../tasks/ports.ts";
 import { Registry } from "../../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
@@ -31,9 +31,9 @@ import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
 import { bindSessionHooks } from "../turn/hooked-calls.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
-import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
+import { type AgentFacts, AgentLifecycle } from "./agent-lifecycle.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
-import { type AgentElsewhere, type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import { type AgentSetup, type OutputCheck, type RemoteAgent, runAgentAnswer } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import { coordinationOf } from "./coordination.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
@@ -65,13 +65,13 @@ export class AgentPool {
   readonly #agentSetups = new Map<string, Promise<AgentSetup>>();
   readonly #callbackTasks = new CallbackTasks();
   readonly #ledger = new Ledger();
-  readonly #activations: AgentActivations;
+  readonly #lifecycle: AgentLifecycle;
 
   constructor(parts: AgentPoolParts) {
     this.#parts = parts;
     const { log, settings, options } = parts;
-    this.#activations = new AgentActivations({
-      emitOf: (id) => this.#lastingEmitOf(id),
+    this.#lifecycle = new AgentLifecycle({
+      emitOf: (id) => this.#retryingEmitOf(id),
       factsOf: (task) => this.#factsOf(task),
       usageOf: ({ id }) => this.registry.usage(id),
     });
@@ -80,13 +80,13 @@ export class AgentPool {
       events: log.events,
       emit: (type, data) => log.emit(undefined, type, data),
       repair: () => log.repair(),
-      unsay: (isMeant) => log.unsay(isMeant),
+      discard: (matches) => log.discard(matches),
       stamp: settings.stamp,
       limits: options.limits,
       runner: {
-        turn: (task, messages, io) => this.#turn(task, messages, io),
+        answer: (task, messages, io) => this.#turn(task, messages, io),
         release: (task) => this.#release(task.id),
-        continues: ({ spec }) => spec.placement === "elsewhere" && options.elsewhere !== undefined,
+        continuesDetached: ({ spec }) => spec.placement === "elsewhere" && options.remoteAgents !== undefined,
       },
       keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
       readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
@@ -96,7 +96,7 @@ export class AgentPool {
         if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
       onState: (task) => {
-        this.#activations.onState(task);
+        this.#lifecycle.onState(task);
         if (isFinal(task.status)) this.#callbackTasks.ended(task);
       },
       onChange: () => parts.onChange(),
@@ -105,10 +105,10 @@ export class AgentPool {
     log.subscribe((event) => {
       if (!event.ephemeral) this.registry.observe(event);
     });
-    this.#sidekicks = options.sidekicks && this.#engage(options.sidekicks);
+    this.#sidekicks = options.sidekicks && this.#newSidekicks(options.sidekicks);
   }
 
-  #engage(options: SidekickOptions): Sidekicks {
+  #newSidekicks(options: SidekickOptions): Sidekicks {
     const { settings, log, budget, hooks, onNotice } = this.#parts;
     return new Sidekicks({
       options,
@@ -129,14 +129,14 @@ export class AgentPool {
     }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
     if (event.type === "troupe.task_returned") this.#ledger.apply(event.agentId, event.data.usage);
-    this.#activations.apply(event.agentId, event);
+    this.#lifecycle.apply(event.agentId, event);
     this.#conversationOf(event.agentId).apply(event);
   }
 
   /** Clears all conversations before the log is folded again. */
   reset(): void {
     this.#ledger.reset();
-    this.#activations.clear();
+    this.#lifecycle.clear();
     for (const conversation of this.#conversations.values()) conversation.reset();
     this.#sidekicks?.reset();
   }
@@ -145,20 +145,20 @@ export class AgentPool {
   async restore(): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.restore();
-    await this.#endActivations();
+    await this.#endLifecycles();
     await this.#sidekicks?.restore();
   }
 
   /** Stops the sidekicks and waits briefly for them. Tasks continue. */
-  async rest(): Promise<void> {
-    await this.#sidekicks?.rest();
+  async stopSidekicks(): Promise<void> {
+    await this.#sidekicks?.stopRunning();
   }
 
   /** Restores the agents after a rewind, once the log has been folded again. */
   async rewound(events: readonly SessionEvent[]): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.rewound(events);
-    await this.#endActivations();
+    await this.#endLifecycles();
     for (const id of this.#agentSetups.keys()) if (!this.registry.has(id)) await this.#release(id);
     await this.#sidekicks?.rewound(events);
   }
@@ -189,7 +189,7 @@ export class AgentPool {
     await this.#parts.log.repair().catch(() => undefined); // the next process restores the same state
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
-    await this.#endActivations();
+    await this.#endLifecycles();
     await Promise.all([...this.#agentSetups.keys()].map((id) => this.#release(id)));
   }
 
@@ -197,9 +197,9 @@ export class AgentPool {
     for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
   }
 
-  /** Ends the activations of agents that wait for messages: none can arrive until the session is opened again. */
-  async #endActivations(): Promise<void> {
-    await this.#activations.endAll((id) => this.registry.get(id));
+  /** Emits the end events of agents that wait for messages: none can arrive until the session is opened again. */
+  async #endLifecycles(): Promise<void> {
+    await this.#lifecycle.endAll((id) => this.registry.get(id));
   }
 
   #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
@@ -211,30 +211,30 @@ export class AgentPool {
     return definition ? { description: definition.description, tools: definition.tools } : { description };
   }
 
-  async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
-    await this.#activations.begin(task);
+  async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: AnswerPorts): Promise<AnswerEnd> {
+    await this.#lifecycle.begin(task);
     const callbackTask = this.#callbackTasks.of(task);
     const work = callbackTask
       ? callbackTask.run(task, io, (how) => this.#asAgent(task, { messages, io, callbackTask: how }))
       : this.#asAgent(task, { messages, io });
-    const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
+    const end = await work.catch((error: unknown): AnswerEnd => failed(error, io.signal));
     // A turn that failed midway may have left calls without a result.
-    await closeOpen(this.#conversationOf(task.id), this.#lastingEmitOf(task.id));
-    this.#parts.budget.settle(task.id);
+    await closeOpen(this.#conversationOf(task.id), this.#retryingEmitOf(task.id));
+    this.#parts.budget.release(task.id);
     return end;
   }
 
-  async #asAgent(task: TaskRecord, turn: AgentWork): Promise<TurnEnd> {
+  async #asAgent(task: TaskRecord, turn: AnswerWork): Promise<AnswerEnd> {
     const { settings, broker, hooks, budget } = this.#parts;
     const { messages, io, callbackTask } = turn;
     const emit = this.#emitOf(task.id);
     const conversation = this.#conversationOf(task.id);
-    const isElsewhere = task.spec.placement === "elsewhere";
-    const agentSetup = isElsewhere ? undefined : await this.#agentSetup(task, callbackTask);
+    const isRemote = task.spec.placement === "elsewhere";
+    const agentSetup = isRemote ? undefined : await this.#agentSetup(task, callbackTask);
     await closeOpen(conversation, emit);
     const { sessionId: session } = settings.log;
     const scope = { session, sessionId: `${session}/${task.id}`, cwd: agentSetup?.cwd ?? settings.cwd };
-    const end = await runAgentTurn({
+    const end = await runAgentAnswer({
       task,
       agentDescription: this.#factsOf(task).description,
       messages,
@@ -243,7 +243,7 @@ export class AgentPool {
             ...agentSetup,
             ports: { ...agentSetup.ports, ...this.portsOf(task.id, () => agentSetup.promptAndTools.tools) },
           }
-        : await this.#agentElsewhere(task, conversation),
+        : await this.#remoteAgent(task, conversation),
       settings,
       conversation,
       emit,
@@ -253,30 +253,30 @@ export class AgentPool {
       transcriptPath: transcriptOf(settings.log),
       check: await checkOf(task),
       takeMessages: () => this.registry.takeMessages(task.id),
-      takeNotices: (say) => this.#tellNotices(task.id, say),
+      takeNotices: (say) => this.#emitNotices(task.id, say),
       limitReached: (expected) => callbackTask?.limitReached() ?? this.#reserve(task, expected),
-      settled: () => budget.settle(task.id),
+      usageCounted: () => budget.release(task.id),
       activity: io.activity,
     });
-    return agentSetup?.settle?.(end) ?? end;
+    return agentSetup?.replaceEnd?.(end) ?? end;
   }
 
-  async #agentElsewhere({ id }: TaskRecord, conversation: Conversation): Promise<AgentElsewhere> {
+  async #remoteAgent({ id }: TaskRecord, conversation: Conversation): Promise<RemoteAgent> {
     const { options, budget, settings } = this.#parts;
-    const { elsewhere: port } = options;
+    const { remoteAgents: port } = options;
     const task = (): TaskRecord => this.registry.get(id) as TaskRecord;
     if (!port) throw new Error("The agent runs as a session of its own, and only workers of its database reach it.");
     const definition = this.#definitionOf(task());
     const shares = () => sharesOf(task(), { registry: this.registry, ledger: this.#ledger });
-    const { runElsewhere } = await import("./elsewhere.ts");
+    const { runRemotely } = await import("./remote-agent.ts");
     const turn = {
-      ...{ task, definition, port, conversation, emit: this.#lastingEmitOf(id) },
+      ...{ task, definition, port, conversation, emit: this.#retryingEmitOf(id) },
       reserve: (known: Limits | undefined) =>
         budget.allot(id, { limits: settings.limits ?? {}, shares: shares() }, known),
-      settled: () => budget.settle(id),
+      usageCounted: () => budget.release(id),
       remainingAgents: () => this.registry.remainingAgents,
     };
-    return { run: (ports) => runElsewhere(turn, ports) };
+    return { run: (ports) => runRemotely(turn, ports) };
   }
 
   #definitionOf({ spec: { agentName } }: TaskRecord): AgentDefinition {
@@ -285,7 +285,7 @@ export class AgentPool {
     return definition;
   }
 
-  async #tellNotices(agentId: string, say: Emit): Promise<void> {
+  async #emitNotices(agentId: string, say: Emit): Promise<void> {
     for (const notice of this.registry.notices(agentId)) {
       const { content, kind } = notice;
       if (notice.take()) await say("system.notification", { content, kind });
@@ -326,7 +326,7 @@ export class AgentPool {
   }
 
   /** Like `#emitOf`, but waits while the log cannot be written, because every start needs an end. */
-  #lastingEmitOf(agentId: string): Emit {
+  #retryingEmitOf(agentId: string): Emit {
     const emit = this.#emitOf(agentId);
     return (type, data) => {
       const said = emit(type, data).catch((error: unknown) => {
@@ -348,7 +348,7 @@ export class AgentPool {
 }
 
 /** Creates the agents of a session. Their notices wake its main agent, unless `wakes` is false. */
-export function sessionAgents(
+export function newAgentPool(
   options: AgentPoolOptions,
   session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
     readonly settings: SessionOptions;
@@ -365,9 +365,9 @@ export function sessionAgents(
   });
 }
 
-interface AgentWork {
+interface AnswerWork {
   readonly messages: readonly TaskMessage[];
-  readonly io: TurnPorts;
+  readonly io: AnswerPorts;
   readonly callbackTask?: AgentCallbackTask;
 }
 
@@ -378,7 +378,7 @@ async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
   return outputCheck(spec.outputSchema);
 }
 
-function failed(error: unknown, signal: AbortSignal): TurnEnd {
+function failed(error: unknown, signal: AbortSignal): AnswerEnd {
   if (signal.aborted) return { kind: "aborted" };
   return { kind: "failed", error: error instanceof Error ? error.message : String(error) };
 }

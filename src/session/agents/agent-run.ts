@@ -1,10 +1,10 @@
-/** Runs one turn of a subagent: the same loop in the same log, under its own id. */
+/** Lets a subagent answer its messages: the same loop in the same log, under its own id. */
 import { defined } from "../../lib/defined.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import type { TurnEnd } from "../../tasks/ports.ts";
+import type { AnswerEnd } from "../../tasks/ports.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { Conversation } from "../conversation.ts";
@@ -13,7 +13,7 @@ import type { Broker } from "../requests/broker.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { BoundHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
-import type { TurnPorts } from "./elsewhere.ts";
+import type { RemoteAnswerPorts } from "./remote-agent.ts";
 
 /** Everything specific to one agent. It shares the rest with the session. */
 export interface AgentSetup
@@ -21,8 +21,8 @@ export interface AgentSetup
   readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
   /** Text before its first message: its skills and facts about its environment. */
   readonly prelude?: string;
-  /** May replace the result of a turn. */
-  settle?(end: TurnEnd): Promise<TurnEnd>;
+  /** May replace the result of an answer. */
+  replaceEnd?(end: AnswerEnd): Promise<AnswerEnd>;
   /** Returns instructions that apply to this file and are new to the agent. Absent for agents without instructions. */
   discover?(path: string): Promise<readonly { readonly path: string; readonly text: string }[]>;
   /** Releases its resources, such as processes and servers. */
@@ -41,20 +41,20 @@ export interface OutputCheck {
   ): Promise<{ readonly ok: true; readonly response: string } | { readonly ok: false; readonly problem: string }>;
 }
 
-/** The agent at work: a task, or an agent that is run like one. */
-export type Actor = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isBriefed" | "activeMs">;
+/** A task or a sidekick. */
+export type AgentTask = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isBriefed" | "activeMs">;
 
-/** An agent that runs as a session of its own. */
-export interface AgentElsewhere extends Partial<Pick<AgentSetup, "prelude" | "discover">> {
-  run(ports: TurnPorts): Promise<LoopOutcome>;
+/** An agent that runs as a session of its own, on any worker. */
+export interface RemoteAgent extends Partial<Pick<AgentSetup, "prelude" | "discover">> {
+  run(ports: RemoteAnswerPorts): Promise<LoopOutcome>;
 }
 
-export interface AgentTurn {
-  readonly task: Actor;
+export interface AgentAnswer {
+  readonly task: AgentTask;
   /** The agent's own description, for hooks. */
   readonly agentDescription: string;
   readonly messages: readonly TaskMessage[];
-  readonly agentSetup: AgentSetup | AgentElsewhere;
+  readonly agentSetup: AgentSetup | RemoteAgent;
   readonly settings: RunSettings;
   readonly conversation: Conversation;
   readonly emit: Emit;
@@ -70,7 +70,7 @@ export interface AgentTurn {
   /** Emits the due notices of its own agents. */
   takeNotices(emit: Emit): Promise<void>;
   limitReached(expected: Expected): LimitReached | undefined;
-  settled(): void;
+  usageCounted(): void;
   activity(text: string): void;
 }
 
@@ -79,31 +79,31 @@ const MAX_BLOCKS = 8;
 /** Time limit for hooks at the end of a stopped agent. Shorter than the time that a stop waits for agents. */
 const STOPPED_HOOK_MS = 1_500;
 
-export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
+export async function runAgentAnswer(turn: AgentAnswer): Promise<AnswerEnd> {
   const { task, signal, conversation } = turn;
   const deadline = deadlineOf(task.spec.limits?.durationMs, task.activeMs);
   const stop = deadline ? AbortSignal.any([signal, deadline]) : signal;
   const { check } = turn;
   signal.throwIfAborted();
-  const gate = stopping(turn, check);
+  const stopCheckOfRun = stopCheck(turn, check);
   // The loop rejects only for defects. Hooks are notified of those as well.
-  const outcome = await work(turn, { stop, gate }).catch(async (error: unknown) => {
-    await gate.ended(signal.aborted ? "cancelled" : "error");
+  const outcome = await runAgentLoop(turn, { stop, gate: stopCheckOfRun }).catch(async (error: unknown) => {
+    await stopCheckOfRun.ended(signal.aborted ? "cancelled" : "error");
     throw error;
   });
   const timedOut = outcome.kind === "aborted" && deadline?.aborted === true && !signal.aborted;
-  await gate.ended(timedOut ? "limit" : stopReasons[outcome.kind]);
-  return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
+  await stopCheckOfRun.ended(timedOut ? "limit" : stopReasons[outcome.kind]);
+  return endOf(outcome, { response: stopCheckOfRun.rewritten() ?? lastAnswer(conversation), check, timedOut });
 }
 
 const stopReasons = { done: "end_turn", error: "error", limit: "limit", aborted: "cancelled" } as const;
 
-async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Promise<LoopOutcome> {
+async function runAgentLoop(turn: AgentAnswer, how: { stop: AbortSignal; gate: StopCheck }): Promise<LoopOutcome> {
   const { task, agentSetup, settings, emit, conversation, broker, hooks } = turn;
   const { spec } = task;
-  await brief(turn, turn.check);
+  await sendFirstMessages(turn, turn.check);
   const deliver = async (say: Emit): Promise<void> => {
-    for (const message of turn.takeMessages()) await say("user.message", told(message));
+    for (const message of turn.takeMessages()) await say("user.message", userMessageOf(message));
   };
   if ("run" in agentSetup) {
     const { beforeStopping } = how.gate;
@@ -133,9 +133,9 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
     agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
     ...defined({ priority: turn.priority }),
     limitReached: (expected) => turn.limitReached(expected),
-    settled: () => turn.settled(),
+    usageCounted: () => turn.usageCounted(),
     beforeStopping: how.gate.beforeStopping,
-    ...(agentSetup.discover && { onFileAccess: (path, toolName) => found.look(path, toolName) }),
+    ...(agentSetup.discover && { onFileAccess: (path, toolName) => found.discover(path, toolName) }),
   });
   return runLoop(run);
 }
@@ -149,7 +149,7 @@ class Discoveries {
     this.#agentSetup = agentSetup;
   }
 
-  async look(triggerFile: string, triggerTool: string): Promise<void> {
+  async discover(triggerFile: string, triggerTool: string): Promise<void> {
     for (const { path: sourcePath, text: content } of (await this.#agentSetup.discover?.(triggerFile)) ?? []) {
       const kind = { type: "instruction_discovered", sourcePath, triggerFile, triggerTool } as const;
       this.#waiting.push({ content, kind });
@@ -161,36 +161,36 @@ class Discoveries {
   }
 }
 
-/** Emits the turn's messages. The first turn also has the hook's context, the prelude and the output schema. */
-async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<void> {
+/** Emits the messages to answer. The first one also has the hook's context, the prelude and the output schema. */
+async function sendFirstMessages(turn: AgentAnswer, check: OutputCheck | undefined): Promise<void> {
   const { task, messages, emit, agentSetup, hooks, signal } = turn;
   const parts: string[] = [];
   if (!task.isBriefed) {
     if (hooks?.has("subagentStart")) {
-      const about = { ...whoIs(turn), agentDescription: turn.agentDescription };
-      const said = await hooks.fire("subagentStart", about, signal);
-      if (said.additionalContext) parts.push(said.additionalContext);
+      const about = { ...hookSubject(turn), agentDescription: turn.agentDescription };
+      const hookOutput = await hooks.fire("subagentStart", about, signal);
+      if (hookOutput.additionalContext) parts.push(hookOutput.additionalContext);
     }
     if (agentSetup.prelude) parts.push(agentSetup.prelude);
   }
   for (const [index, message] of messages.entries()) {
     const before = index === 0 ? parts : [];
     const after = index === 0 && !task.isBriefed && check ? [check.instruction] : [];
-    await emit("user.message", told(message, [...before, wordsOf(message), ...after].join("\n\n")));
+    await emit("user.message", userMessageOf(message, [...before, textOf(message), ...after].join("\n\n")));
   }
 }
 
 /** Wraps a message of another agent as quoted data with its sender. */
-function wordsOf({ content, from }: TaskMessage): string {
+function textOf({ content, from }: TaskMessage): string {
   return from === undefined ? content : wrapped("agent_message", { from }, quoted(content));
 }
 
-function told(message: TaskMessage, shown = wordsOf(message)) {
+function userMessageOf(message: TaskMessage, shown = textOf(message)) {
   const { content, id: interactionId } = message;
   return { content, interactionId, source: "agent", ...(shown !== content && { transformedContent: shown }) };
 }
 
-function whoIs({ task, transcriptPath }: AgentTurn) {
+function hookSubject({ task, transcriptPath }: AgentAnswer) {
   const { id, parentId, spec } = task;
   return {
     transcriptPath,
@@ -202,7 +202,7 @@ function whoIs({ task, transcriptPath }: AgentTurn) {
   };
 }
 
-interface Gate {
+interface StopCheck {
   /** Called before the agent submits an answer. */
   beforeStopping(): Promise<"stop" | "continue">;
   /** The answer as changed by a hook. */
@@ -212,35 +212,35 @@ interface Gate {
 }
 
 /** Lets hooks and the output schema reject an agent's answer before it stops. Both can do so only a few times. */
-function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
+function stopCheck(turn: AgentAnswer, check: OutputCheck | undefined): StopCheck {
   const { hooks, emit, signal } = turn;
   let blocks = 0;
   let rewritten: string | undefined;
-  let isLetGo = false;
+  let mayStop = false;
   const fire = async (stopReason: string, until: AbortSignal) => {
-    const response = lastWords(turn.conversation);
-    const input = { ...whoIs(turn), response, stopReason, stop_hook_active: blocks > 0 };
+    const response = lastAnswer(turn.conversation);
+    const input = { ...hookSubject(turn), response, stopReason, stop_hook_active: blocks > 0 };
     return hooks?.fire("subagentStop", input, until);
   };
   const beforeStopping = async (): Promise<"stop" | "continue"> => {
-    const repair = await check?.next(lastWords(turn.conversation));
+    const repair = await check?.next(lastAnswer(turn.conversation));
     if (repair !== undefined) {
       await emit("user.message", { content: repair, source: "output-schema" });
       return "continue";
     }
     if (!hooks?.has("subagentStop") || signal.aborted) return "stop";
-    const said = await fire("end_turn", signal);
-    if (said?.modifiedResponse !== undefined) rewritten = said.modifiedResponse;
-    isLetGo = said?.decision !== "block" || ++blocks > MAX_BLOCKS;
-    if (isLetGo) return "stop";
+    const hookOutput = await fire("end_turn", signal);
+    if (hookOutput?.modifiedResponse !== undefined) rewritten = hookOutput.modifiedResponse;
+    mayStop = hookOutput?.decision !== "block" || ++blocks > MAX_BLOCKS;
+    if (mayStop) return "stop";
     await emit("user.message", {
-      content: said?.reason ?? "Go on: the work is not finished.",
+      content: hookOutput?.reason ?? "Go on: the work is not finished.",
       source: "hook-subagentStop",
     });
     return "continue";
   };
   const ended = async (stopReason: string): Promise<void> => {
-    if (isLetGo || !hooks?.has("subagentStop")) return;
+    if (mayStop || !hooks?.has("subagentStop")) return;
     // A stopping agent has little time left.
     const until = signal.aborted ? AbortSignal.timeout(STOPPED_HOOK_MS) : signal;
     await fire(stopReason, until).catch(() => undefined); // it can no longer decide anything, and is in the log
@@ -251,7 +251,7 @@ function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
 async function endOf(
   outcome: LoopOutcome,
   what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
-): Promise<TurnEnd> {
+): Promise<AnswerEnd> {
   const { response, check, timedOut } = what;
   if (timedOut) return { kind: "limit", limit: "time", message: TIME_IS_UP, response };
   switch (outcome.kind) {
@@ -273,7 +273,7 @@ async function endOf(
 
 const limitOf = ({ limit, isPriceUnknown }: LimitReached) => (isPriceUnknown ? "price" : limit);
 
-function lastWords({ entries }: Conversation): string {
+function lastAnswer({ entries }: Conversation): string {
   for (let index = entries.length - 1; index >= 0; index--) {
     const message = entries[index]?.message;
     if (message?.role === "assistant" && message.content !== "") return message.content;
@@ -286,7 +286,7 @@ export const TIME_IS_UP = "its time is up";
 /** The maximum delay of a timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Returns the time limit for this turn. The limit covers all turns together; idle time is not counted. */
+/** Returns the time limit for this answer. The limit covers all answers together; idle time is not counted. */
 function deadlineOf(durationMs: number | undefined, activeMs: number): AbortSignal | undefined {
   if (durationMs === undefined) return undefined;
   return AbortSignal.timeout(Math.max(0, Math.min(durationMs - activeMs, LONGEST_MS)));

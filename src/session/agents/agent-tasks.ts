@@ -131,7 +131,7 @@ async function awaited(
   signal: AbortSignal,
 ): Promise<TaskStart> {
   const stop = (): void => {
-    if (!registry.leaving.isGoingOn(id)) void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+    if (!registry.detachable.isDetached(id)) void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
   };
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });

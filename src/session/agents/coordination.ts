@@ -7,12 +7,12 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { LimitReached } from "../../loop/run.ts";
-import { patientProvider } from "../../model/patient-provider.ts";
+import { withTimeLimit } from "../../model/time-limit.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { TurnEnd } from "../../tasks/ports.ts";
+import type { AnswerEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
+import { isIdleOrEnded } from "../../tasks/task-state.ts";
 import {
   type Coordination,
   NO_RESULT,
@@ -77,7 +77,7 @@ interface WorkerState {
   reached?: keyof WorkerLimits;
   /** The result that it submitted. */
   submitted?: string;
-  end?: TurnEnd;
+  end?: AnswerEnd;
 }
 
 async function runWorker(
@@ -151,7 +151,7 @@ async function ended(
       await registry.wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader: { agentId, toolCallId } });
       signal.throwIfAborted();
       const task = registry.get(id);
-      if (task && isAtRest(task.status)) return task;
+      if (task && isIdleOrEnded(task.status)) return task;
     }
   } finally {
     signal.removeEventListener("abort", stop);
@@ -165,7 +165,7 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
         agentSetup: async () => {
           const agentSetup = await parts.options.agentSetup(task, definitionOf(worker));
           const tools = worker.provide(parts.tools()).map((tool) => heeded(tool, state));
-          const provider = patientProvider(agentSetup.model.provider, worker.limits.requestMs);
+          const provider = withTimeLimit(agentSetup.model.provider, worker.limits.requestMs);
           return {
             ...agentSetup,
             model: { ...agentSetup.model, provider },
@@ -238,7 +238,7 @@ function limitOf(
 }
 
 /** Returns the submitted result. An answer that was not submitted counts as a failure. */
-function result(end: TurnEnd, { submitted }: WorkerState): TurnEnd {
+function result(end: AnswerEnd, { submitted }: WorkerState): AnswerEnd {
   if (submitted !== undefined && end.kind !== "aborted") return { kind: "answered", response: submitted };
   if (end.kind !== "answered" && end.kind !== "empty") return end;
   const response = end.kind === "answered" ? end.response : "";

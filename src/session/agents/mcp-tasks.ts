@@ -1,9 +1,9 @@
 /** MCP calls that continue in the background, as tasks of the registry. */
 import { defined } from "../../lib/defined.ts";
 import { clip } from "../../lib/text.ts";
-import type { TurnEnd } from "../../tasks/ports.ts";
+import type { AnswerEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
-import { isAtRest } from "../../tasks/task-state.ts";
+import { isIdleOrEnded } from "../../tasks/task-state.ts";
 import type { McpTaskProgress } from "../../tools/agents/task-port.ts";
 import type { McpTaskCall, McpTasks, McpWork } from "../../tools/mcp/tasks/background.ts";
 import type { McpTaskStatus } from "../../tools/mcp/tasks/call-as-task.ts";
@@ -100,14 +100,14 @@ async function waitedFor(
   const task = registry.get(id);
   const { turns, error } = await registry.report(id, { viewer: agentId });
   if (task?.status === "completed") return { content: turns.at(-1)?.response ?? "" };
-  const what = task && isAtRest(task.status) ? (error ?? "it was stopped") : "it did not end in time";
+  const what = task && isIdleOrEnded(task.status) ? (error ?? "it was stopped") : "it did not end in time";
   throw new ToolError(`The call did not end well: ${what}`);
 }
 
 function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): CallbackTask {
   let steer: McpTaskStatus["steer"];
   return {
-    async run(_task, io): Promise<TurnEnd> {
+    async run(_task, io): Promise<AnswerEnd> {
       try {
         const { content, images = [] } = await work({
           signal: io.signal,

@@ -8,7 +8,7 @@ import { clip } from "../../lib/text.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import { allowsByName } from "../../permissions/rules.ts";
 import type { Emit, EventData, EventType } from "../../protocol/event.ts";
-import type { TurnEnd } from "../../tasks/ports.ts";
+import type { AnswerEnd } from "../../tasks/ports.ts";
 import { sidekickOnlyTools } from "../../tools/builtin.ts";
 import type { InboxSender } from "../../tools/memory/inbox.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -20,7 +20,7 @@ import { closeOpen } from "../recover.ts";
 import { Broker } from "../requests/broker.ts";
 import { transcriptOf } from "../transcript.ts";
 import { bindSessionHooks } from "../turn/hooked-calls.ts";
-import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
+import { type AgentSetup, type AgentTask, runAgentAnswer } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
@@ -31,7 +31,7 @@ type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 /** A sidekick that is starting or running. */
 export interface ActiveSidekick {
   /** Passes a new event to the running sidekick. Returns false if it has already ended. */
-  tell(news: TriggerEvent): boolean;
+  pass(news: TriggerEvent): boolean;
   stop(reason: EndReason): void;
 }
 
@@ -61,14 +61,14 @@ export class SidekickRun implements ActiveSidekick {
   readonly #stop = stoppable();
   readonly #broker: Broker;
   #reason: EndReason | undefined;
-  #news: TriggerEvent[] = [];
+  #triggers: TriggerEvent[] = [];
   #current: TriggerEvent | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Messages sent since the last event. */
   #sentNow = 0;
   #spentNow: Amount = nothing;
   #sent = 0;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(parts: SidekickRunParts) {
     this.#parts = parts;
@@ -76,9 +76,9 @@ export class SidekickRun implements ActiveSidekick {
     this.#broker = new Broker({ emit: parts.emit, stamp: parts.settings.stamp });
   }
 
-  tell(news: TriggerEvent): boolean {
-    if (!this.#isOver) this.#news.push(news);
-    return !this.#isOver;
+  pass(news: TriggerEvent): boolean {
+    if (!this.#hasEnded) this.#triggers.push(news);
+    return !this.#hasEnded;
   }
 
   stop(reason: EndReason): void {
@@ -87,44 +87,44 @@ export class SidekickRun implements ActiveSidekick {
   }
 
   /** Runs until there are no more events. Its end is always logged. */
-  async live(news: readonly TriggerEvent[]): Promise<void> {
+  async run(news: readonly TriggerEvent[]): Promise<void> {
     const { budget, agentId, definition } = this.#parts;
-    this.#news.push(...news);
+    this.#triggers.push(...news);
     const unsubscribe = budget.standsBack(agentId, () => this.stop("limit"));
-    let end: TurnEnd = { kind: "empty" };
+    let end: AnswerEnd = { kind: "empty" };
     try {
-      while (this.#news.length > 0 && !this.#stop.signal.aborted) end = await this.#turn();
+      while (this.#triggers.length > 0 && !this.#stop.signal.aborted) end = await this.#answer();
     } catch (error) {
       end = { kind: "failed", error: error instanceof Error ? error.message : String(error) };
     } finally {
-      this.#isOver = true;
+      this.#hasEnded = true;
       clearTimeout(this.#timer);
       unsubscribe();
-      budget.settle(agentId);
+      budget.release(agentId);
     }
     const reason = this.#reason ?? reasonOf(end);
     const error = reason === "error" && end.kind === "failed" ? { error: clip(end.error, 500) } : {};
     if (this.#current)
-      await this.#say("troupe.sidekick_ended", { name: definition.name, reason, sent: this.#sent, ...error });
+      await this.#emit("troupe.sidekick_ended", { name: definition.name, reason, sent: this.#sent, ...error });
   }
 
-  async #turn(): Promise<TurnEnd> {
+  async #answer(): Promise<AnswerEnd> {
     const { settings, hooks, conversation, emit } = this.#parts;
     const messages = await this.#take();
-    const actor = this.#actor();
+    const actor = this.#task();
     const agentSetup = await this.#agentSetup(actor);
     const { sessionId: session } = settings.log;
     const scope = { session, sessionId: `${session}/${actor.id}`, cwd: agentSetup.cwd };
     try {
       await closeOpen(conversation, emit);
-      return await runAgentTurn({
+      return await runAgentAnswer({
         task: actor,
         agentDescription: this.#parts.definition.description,
         messages,
         agentSetup,
         settings: { ...settings, streaming: false },
         conversation,
-        emit: (type, data) => this.#say(type, data),
+        emit: (type, data) => this.#emit(type, data),
         broker: this.#broker,
         hooks: hooks && bindSessionHooks(hooks, scope, emit),
         signal: this.#stop.signal,
@@ -137,7 +137,7 @@ export class SidekickRun implements ActiveSidekick {
           }
         },
         limitReached: (expected) => this.#reserve(expected),
-        settled: () => this.#parts.budget.settle(actor.id),
+        usageCounted: () => this.#parts.budget.release(actor.id),
         activity: () => undefined,
       });
     } finally {
@@ -147,8 +147,8 @@ export class SidekickRun implements ActiveSidekick {
 
   /** Returns the new events as messages. Time, sends and budget start again with each event. */
   async #take(): Promise<readonly { readonly id: string; readonly content: string }[]> {
-    const taken = this.#news;
-    this.#news = [];
+    const taken = this.#triggers;
+    this.#triggers = [];
     const { definition, resolved } = this.#parts;
     for (const news of taken) {
       this.#current = news;
@@ -156,7 +156,7 @@ export class SidekickRun implements ActiveSidekick {
       this.#spentNow = nothing;
       this.#startClock();
       const { event: trigger, id: triggerId } = news;
-      await this.#say("troupe.sidekick_triggered", {
+      await this.#emit("troupe.sidekick_triggered", {
         name: definition.name,
         trigger,
         triggerId,
@@ -172,7 +172,7 @@ export class SidekickRun implements ActiveSidekick {
     this.#timer = setTimeout(() => this.stop("limit"), Math.min(seconds * 1000, 2 ** 31 - 1)).unref();
   }
 
-  #actor(): Actor {
+  #task(): AgentTask {
     const { definition, agentId, resolved, conversation } = this.#parts;
     const { name: agentName, displayName: agentDisplayName, description } = definition;
     const tools = [...resolved.tools];
@@ -200,7 +200,7 @@ export class SidekickRun implements ActiveSidekick {
     };
   }
 
-  async #agentSetup(actor: Actor): Promise<AgentSetup> {
+  async #agentSetup(actor: AgentTask): Promise<AgentSetup> {
     const { options, definition, notes, resolved } = this.#parts;
     const agentSetup = await options.agentSetup(actor, definition);
     const { system, tools } = agentSetup.promptAndTools;
@@ -252,7 +252,7 @@ export class SidekickRun implements ActiveSidekick {
   /**
    * Emits an event, except warnings: denials are in the log, but no user is warned about a call they did not request.
    */
-  #say<T extends EventType>(type: T, data: EventData<T>): Promise<void> {
+  #emit<T extends EventType>(type: T, data: EventData<T>): Promise<void> {
     if (type === "session.warning") return Promise.resolve();
     if (type === "troupe.usage") {
       const { inputTokens, outputTokens, costUsd } = data as EventData<"troupe.usage">;
@@ -293,7 +293,7 @@ function wordsOf({ about }: TriggerEvent): string {
   return filledIn(movedText, { scope: quoted(scope.join("\n")) });
 }
 
-function reasonOf(end: TurnEnd): EndReason {
+function reasonOf(end: AnswerEnd): EndReason {
   switch (end.kind) {
     case "failed":
       return "error";

@@ -20,7 +20,7 @@ import type { EventLog } from "../event-log.ts";
 import { closeOpen } from "../recover.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
-import type { Actor, AgentSetup } from "./agent-run.ts";
+import type { AgentSetup, AgentTask } from "./agent-run.ts";
 import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { isSidekickId } from "./sidekick-id.ts";
 import type { ActiveSidekick } from "./sidekick-run.ts";
@@ -35,7 +35,7 @@ export interface SidekickOptions {
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
   /** Resolves its read-only tools and its model. */
   resolveAgent(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
-  agentSetup(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
+  agentSetup(actor: AgentTask, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
 }
 
@@ -134,11 +134,11 @@ export class Sidekicks {
   /** Stops running sidekicks for good and waits briefly for them. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.rest();
+    await this.stopRunning();
   }
 
   /** Stops running sidekicks and waits briefly for them. Later events can start them again. */
-  async rest(): Promise<void> {
+  async stopRunning(): Promise<void> {
     this.#stopAll("interrupted");
     const done = new AbortController();
     const late = this.#parts.settings.stamp.sleep(CLOSE_MS, done.signal).catch(() => undefined);
@@ -152,7 +152,7 @@ export class Sidekicks {
     if (event.agentId !== undefined || this.#isClosed) return;
     // Aborting the turn also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
-    const news = triggerEventIn(event);
+    const news = triggerEventOf(event);
     if (!news) return;
     for (const definition of this.#parts.options.agents()) this.#trigger(definition, news);
   }
@@ -164,7 +164,7 @@ export class Sidekicks {
     const mayRun =
       (this.#fires.get(fireKey(definition.name, news.event)) ?? 0) < (trigger.limit ?? Number.POSITIVE_INFINITY);
     if (definition.sidekick.behavior === "restart") active?.stop("superseded");
-    else if (active && (!mayRun || active.tell(news))) return;
+    else if (active && (!mayRun || active.pass(news))) return;
     if (mayRun) this.#begin(definition, news);
   }
 
@@ -172,7 +172,7 @@ export class Sidekicks {
     const { name } = definition;
     const handle = new SidekickHandle();
     this.#active.set(name, handle);
-    const work = this.#live(definition, news, handle)
+    const work = this.#run(definition, news, handle)
       .catch((error: unknown) => this.#failed(name, error))
       .finally(() => {
         if (this.#active.get(name) === handle) this.#active.delete(name);
@@ -181,10 +181,10 @@ export class Sidekicks {
     this.#working.add(work);
   }
 
-  async #live(definition: SidekickDefinition, news: TriggerEvent, handle: SidekickHandle): Promise<void> {
+  async #run(definition: SidekickDefinition, news: TriggerEvent, handle: SidekickHandle): Promise<void> {
     const { options } = this.#parts;
-    const considered = await options.consider(definition);
-    if (!considered || handle.stopped) return;
+    const started = await options.consider(definition);
+    if (!started || handle.stopped) return;
     const [resolved, { SidekickRun }] = await Promise.all([
       options.resolveAgent(definition),
       import("./sidekick-run.ts"),
@@ -195,7 +195,7 @@ export class Sidekicks {
       ...this.#parts,
       definition,
       agentId,
-      notes: considered.notes,
+      notes: started.notes,
       resolved,
       conversation: this.#conversationOf(agentId),
       emit: this.#emitOf(agentId),
@@ -205,8 +205,8 @@ export class Sidekicks {
       },
       spent: () => this.#spent,
     });
-    handle.becomes(run);
-    await run.live([news, ...handle.missed]);
+    handle.attach(run);
+    await run.run([news, ...handle.early]);
   }
 
   /** Stores an entry and announces it once. Resolves when it is in the log. */
@@ -216,7 +216,7 @@ export class Sidekicks {
     try {
       await log.emit(agentId, "troupe.inbox_entry", { entryId, ...entry });
     } catch (error) {
-      log.unsay((event) => event.type === "troupe.inbox_entry" && event.data.entryId === entryId);
+      log.discard((event) => event.type === "troupe.inbox_entry" && event.data.entryId === entryId);
       throw error;
     }
     this.#offer(entryId);
@@ -266,17 +266,17 @@ export class Sidekicks {
 
 /** An active sidekick. It collects events until its run exists, then passes them on. */
 class SidekickHandle implements ActiveSidekick {
-  readonly missed: TriggerEvent[] = [];
+  readonly early: TriggerEvent[] = [];
   stopped = false;
   #run: ActiveSidekick | undefined;
 
-  becomes(run: ActiveSidekick): void {
+  attach(run: ActiveSidekick): void {
     this.#run = run;
   }
 
-  tell(news: TriggerEvent): boolean {
-    if (this.#run) return this.#run.tell(news);
-    this.missed.push(news);
+  pass(news: TriggerEvent): boolean {
+    if (this.#run) return this.#run.pass(news);
+    this.early.push(news);
     return true;
   }
 
@@ -290,7 +290,7 @@ class SidekickHandle implements ActiveSidekick {
  * Returns the event if it can trigger sidekicks: a user's message or a change of context. Messages of the runtime
  * itself do not count.
  */
-function triggerEventIn(event: SessionEvent): TriggerEvent | undefined {
+function triggerEventOf(event: SessionEvent): TriggerEvent | undefined {
   if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
   if (event.type !== "user.message" || !isAsked(event.data.source)) return undefined;
   return { event: event.type, id: event.id, about: event.data };

@@ -79,7 +79,7 @@ export class Budget {
     const isFirst = who === undefined || !this.#yielding.has(who);
     if (refused === undefined || this.#yielding.size === 0 || !isFirst) return refused;
     for (const [id, giveUp] of [...this.#yielding]) {
-      this.settle(id);
+      this.release(id);
       giveUp();
     }
     return this.reached(limits) ?? take();
@@ -109,8 +109,8 @@ export class Budget {
   }
 
   /** Releases a reservation: the call has been counted or was never made. */
-  settle(who: string | undefined): void {
-    this.reservations.settle(who);
+  release(who: string | undefined): void {
+    this.reservations.release(who);
   }
 
   /** Returns the limit that rules out another model call, or undefined. */

@@ -15,12 +15,12 @@ const NANO = 1e9;
 
 export class Credits {
   #most: number | undefined;
-  readonly #isHeld: boolean;
+  readonly #canEnforce: boolean;
 
   /** `isHeld`: the model's price is known, so the limit can be enforced and not only reported. */
   constructor(most: number | undefined, { isHeld }: { readonly isHeld: boolean }) {
     this.#most = most;
-    this.#isHeld = isHeld;
+    this.#canEnforce = isHeld;
   }
 
   get most(): number | undefined {
@@ -33,13 +33,13 @@ export class Credits {
 
   /** Returns the limits with the smaller of the cost limit and the credit limit. */
   within(limits: Limits): Limits {
-    if (this.#most === undefined || !this.#isHeld) return limits;
+    if (this.#most === undefined || !this.#canEnforce) return limits;
     return { ...limits, costUsd: Math.min(limits.costUsd ?? Number.POSITIVE_INFINITY, this.#most * USD_PER_CREDIT) };
   }
 
   /** Whether the credit limit ended the work, and not another cost limit. */
   isReached({ limit, allowed }: LimitReached): boolean {
-    return limit === "cost" && this.#isHeld && this.#most !== undefined && allowed >= this.#most * USD_PER_CREDIT;
+    return limit === "cost" && this.#canEnforce && this.#most !== undefined && allowed >= this.#most * USD_PER_CREDIT;
   }
 }
 
@@ -93,12 +93,12 @@ export function limitsData(most: number | undefined): EventData<"session.session
 }
 
 /** Emits the limits if they differ from the last logged ones. */
-export async function tellLimits(credits: Credits | undefined, events: readonly SessionEvent[], emit: Emit) {
+export async function emitLimits(credits: Credits | undefined, events: readonly SessionEvent[], emit: Emit) {
   const most = credits?.most;
-  if (lastKnown(events) !== most) await emit("session.session_limits_changed", limitsData(most));
+  if (lastLogged(events) !== most) await emit("session.session_limits_changed", limitsData(most));
 }
 
-function lastKnown(events: readonly SessionEvent[]): number | undefined {
+function lastLogged(events: readonly SessionEvent[]): number | undefined {
   for (const event of [...events].reverse()) {
     switch (event.type) {
       case "session.start":
@@ -111,7 +111,7 @@ function lastKnown(events: readonly SessionEvent[]): number | undefined {
 }
 
 /** Emits the session's total cost whenever it has increased. */
-export class UsageCheckpoints {
+export class CostEmitter {
   readonly #budget: Pick<Budget, "session">;
   #last: number;
 
@@ -120,7 +120,7 @@ export class UsageCheckpoints {
     this.#last = events.findLast((event) => event.type === "session.usage_checkpoint")?.data.totalNanoAiu ?? 0;
   }
 
-  async say(emit: Emit): Promise<void> {
+  async emitIfHigher(emit: Emit): Promise<void> {
     const totalNanoAiu = nanoCredits(this.#budget.session.costUsd);
     if (totalNanoAiu === undefined || totalNanoAiu <= this.#last) return;
     this.#last = totalNanoAiu;

@@ -5,7 +5,7 @@ import type { SessionModel } from "../session-model.ts";
 
 /** Reports the usage of a model call to listeners and to the log, which keeps the totals. */
 export async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {
-  const { turnId, usage, durationMs, attempts, estimated, timeToFirstTokenMs, finishReason } = call;
+  const { turnId, usage, durationMs, requests, estimated, timeToFirstTokenMs, finishReason } = call;
   const { webSearches: _, ...tokens } = usage;
   void emit("assistant.usage", {
     model: model.model,
@@ -24,7 +24,7 @@ export async function reportUsage(call: ModelCall, model: SessionModel, emit: Em
     ...usage,
     costUsd: model.costOf(usage),
     durationMs: Math.round(durationMs),
-    attempts,
+    attempts: requests,
     ...(estimated && { estimated }),
   });
 }

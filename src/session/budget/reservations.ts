@@ -42,7 +42,7 @@ export class Reservations {
 
   /** Reserves in all budgets, or returns the limit and reserves in none. */
   take(who: AgentId, accounts: readonly BudgetAccount[], expected: Expected): LimitReached | undefined {
-    this.settle(who);
+    this.release(who);
     const held = new Map<AgentId, Amount>();
     for (const account of accounts) {
       const others = this.reserved(account.owner);
@@ -72,7 +72,7 @@ export class Reservations {
    * what is left of others. `known` is reserved unchanged.
    */
   allot(who: string, accounts: readonly BudgetAccount[], known?: Limits): Limits | LimitReached {
-    this.settle(who);
+    this.release(who);
     const granted: { -readonly [K in Kind]?: number } = {};
     for (const account of known ? [] : accounts) {
       const others = this.reserved(account.owner);
@@ -93,7 +93,7 @@ export class Reservations {
     return known ?? granted;
   }
 
-  settle(who: AgentId): void {
+  release(who: AgentId): void {
     this.#held.delete(who);
   }
 

@@ -37,7 +37,7 @@ export interface CompactionRun {
   readonly replies?: "streamed" | "whole" | undefined;
   readonly redactor?: Redactor | undefined;
   limitReached(expected: Expected): LimitReached | undefined;
-  settled(): void;
+  usageCounted(): void;
 }
 
 /** State of one conversation that lasts across runs. */
@@ -193,7 +193,7 @@ export class AgentContext {
     if (reached) return refused(reached.message);
     // The agent's own calls continue meanwhile and reserve for both.
     if (how.kind === "background") {
-      run.settled();
+      run.usageCounted();
       state.pending = expected;
     }
     const abort = new AbortController();
@@ -207,7 +207,7 @@ export class AgentContext {
       running.delete(entry);
       state.running = undefined;
       state.pending = undefined;
-      if (how.kind === "blocking" && how.limits !== "none") run.settled();
+      if (how.kind === "blocking" && how.limits !== "none") run.usageCounted();
     }
   }
 

@@ -69,7 +69,7 @@ async function ask(
     usage,
     estimated: !isCounted,
     durationMs,
-    attempts: sent.requests,
+    requests: sent.requests,
     finishReason,
   };
   if (sent.requests > 0) await reportUsage({ ...call, timeToFirstTokenMs: undefined }, model, emit);

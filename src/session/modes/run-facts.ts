@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { fileEditTools } from "../../protocol/permission.ts";
-import type { Outcome } from "../turn/turn-runner.ts";
+import type { Outcome } from "../turn/answer-runner.ts";
 import type { AutopilotStop, RunFacts } from "./autopilot.ts";
 
 const MAX_COMPARED_CHARACTERS = 200_000;

@@ -108,10 +108,10 @@ export class Broker {
     options: RequestOptions = {},
   ): Promise<RequestOutcome<K>> {
     if (options.signal?.aborted) return Promise.resolve("cancelled");
-    const isFutile = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
+    const cannotBeAnswered = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
     const adopted = this.#takeAdopted(kind, data, options);
-    if (isFutile && !adopted) return Promise.resolve("unavailable");
-    const running = adopted ? this.#goOn(adopted, data, options) : this.#run(kind, data, options);
+    if (cannotBeAnswered && !adopted) return Promise.resolve("unavailable");
+    const running = adopted ? this.#continueAdopted(adopted, data, options) : this.#run(kind, data, options);
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     // `answer` has checked the answer against the kind.
@@ -155,11 +155,11 @@ export class Broker {
       entry.grace?.abort();
       entry.grace = undefined;
       entry.declined.delete(answerer);
-      this.#hand(entry, answerer);
+      this.#passTo(entry, answerer);
     }
     return () => {
       if (!this.#answerers.delete(answerer)) return;
-      for (const entry of this.#pending.values()) this.#checkHope(entry);
+      for (const entry of this.#pending.values()) this.#endIfUnanswerable(entry);
     };
   }
 
@@ -232,7 +232,7 @@ export class Broker {
     const toolCallId = emit === this.#options.emit ? toolCallOf(data, options) : undefined;
     const entry = newEntry({ ...data, kind, requestId } as AnyRequest, toolCallId);
     this.#pending.set(requestId, entry);
-    return this.#until(entry, options, async () => {
+    return this.#waitForEnd(entry, options, async () => {
       const isQuestion = kind === "user_input" || kind === "exit_plan_mode";
       if (isQuestion && toolCallId !== undefined) void emit("troupe.question", { requestId, kind, toolCallId });
       await announce(emit, eventsOf(kind)[0], { ...data, ...(kind === "permission" && this.mode), requestId });
@@ -240,11 +240,11 @@ export class Broker {
   }
 
   /** Continues an adopted request, which may already be answered. Announces it again unless it is a client tool. */
-  async #goOn({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
+  async #continueAdopted({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
     if (left.answer) return left.answer;
     const { kind, requestId } = left;
     entry.request = { ...data, kind, requestId } as AnyRequest;
-    return this.#until(entry, options, async () => {
+    return this.#waitForEnd(entry, options, async () => {
       if (!this.#pending.has(requestId)) return;
       if (kind === "permission") this.#remindOf(entry.request);
       else if (kind !== "external_tool")
@@ -252,18 +252,22 @@ export class Broker {
     });
   }
 
-  async #until(entry: Entry, options: RequestOptions, tell: () => Promise<void>): Promise<AnyRequestOutcome> {
+  async #waitForEnd(
+    entry: Entry,
+    options: RequestOptions,
+    announceRequest: () => Promise<void>,
+  ): Promise<AnyRequestOutcome> {
     const { timeoutMs = TIMEOUT_MS, signal, emit = this.#options.emit } = options;
     const { kind, requestId } = entry.request;
     const cancel = (): void => void this.#end(entry, "cancelled");
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await tell();
+      await announceRequest();
       entry.isAnnounced = true;
       void this.#endAfter(entry, timeoutMs, entry.ended.signal);
       if (this.#pending.has(requestId)) {
-        for (const answerer of this.#presentFor(kind)) this.#hand(entry, answerer);
-        this.#checkHope(entry);
+        for (const answerer of this.#presentFor(kind)) this.#passTo(entry, answerer);
+        this.#endIfUnanswerable(entry);
       }
       const outcome = await entry.end.promise;
       await announce(emit, eventsOf(kind)[1], { requestId, ...completedData(kind, outcome, this.#closedFor) });
@@ -328,11 +332,11 @@ export class Broker {
     return true;
   }
 
-  #hand(entry: Entry, answerer: Answerer): void {
+  #passTo(entry: Entry, answerer: Answerer): void {
     if (!answerer.handle || !entry.isAnnounced) return;
     const decline = (): void => {
       entry.declined.add(answerer);
-      this.#checkHope(entry);
+      this.#endIfUnanswerable(entry);
     };
     Promise.resolve()
       .then(() => answerer.handle?.(entry.request, entry.ended.signal))
@@ -340,7 +344,7 @@ export class Broker {
   }
 
   /** Ends the request at once if all attached clients have declined, and after the grace period if none is attached. */
-  #checkHope(entry: Entry): void {
+  #endIfUnanswerable(entry: Entry): void {
     const present = this.#presentFor(entry.request.kind);
     if (present.some((answerer) => !entry.declined.has(answerer))) return;
     if (present.length > 0) {
@@ -388,8 +392,8 @@ const isRefusal = (outcome: AnyRequestOutcome | undefined): outcome is AnswersBy
   typeof outcome === "object" && "kind" in outcome && outcome.kind.startsWith("denied");
 
 function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
-  const nobody = { declined: new Set<Answerer>(), isAnnounced: false, grace: undefined };
-  return { request, toolCallId, end: deferred(), ended: new AbortController(), ...nobody };
+  const state = { declined: new Set<Answerer>(), isAnnounced: false, grace: undefined };
+  return { request, toolCallId, end: deferred(), ended: new AbortController(), ...state };
 }
 
 /** The open requests to clients, as surfaces see them. */

@@ -4,14 +4,14 @@
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { LimitReached } from "../../loop/run.ts";
-import type { TurnEnd, TurnPorts } from "../../tasks/ports.ts";
+import type { AnswerEnd, AnswerPorts } from "../../tasks/ports.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { MessageReceipt } from "../../tools/agents/task-port.ts";
 import type { AgentSetup } from "../agents/agent-run.ts";
 
 export interface CallbackTask {
   /** Runs the task. `asAgent` runs it in the loop, like other agents. */
-  run(task: TaskRecord, io: TurnPorts, asAgent: (how: AgentCallbackTask) => Promise<TurnEnd>): Promise<TurnEnd>;
+  run(task: TaskRecord, io: AnswerPorts, asAgent: (how: AgentCallbackTask) => Promise<AnswerEnd>): Promise<AnswerEnd>;
   /** Accepts messages to the task. Without it, messages are refused. */
   readonly tell?: ((message: string) => Promise<void>) | undefined;
   /** The definition that the task runs; absent for work without one. */

@@ -98,7 +98,7 @@ export class SessionRewinds {
           isBusy: () => pending.size > 0 || (agentPool?.isBusy ?? false),
           alone: (work) => queue.alone(work),
           rest: async () => {
-            await agentPool?.rest();
+            await agentPool?.stopSidekicks();
             await options.compactions?.reset();
             await log.repair();
           },

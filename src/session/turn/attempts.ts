@@ -6,18 +6,18 @@ import type { Expected } from "../budget/reservations.ts";
 import type { ModelSwitch } from "../model-switch.ts";
 import type { RunSettings } from "../run-settings.ts";
 import { transcriptOf } from "../transcript.ts";
+import type { AnswerRunnerParts } from "./answer-runner.ts";
 import { gatedStop } from "./gated-stop.ts";
 import type { BoundHooks } from "./hooked-calls.ts";
 import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { hookedStop, isRetried } from "./hooked-run.ts";
 import type { LimitedTools } from "./limited-tools.ts";
-import type { TurnRules } from "./pending-messages.ts";
+import type { AnswerRules } from "./pending-messages.ts";
 import { formed, shownAs } from "./prompt-form.ts";
 import { startRun } from "./start-run.ts";
-import type { TurnRunnerParts } from "./turn-runner.ts";
 
 /** The rules of a message, and its id if one started the run. */
-export type RunRules = TurnRules & {
+export type RunRules = AnswerRules & {
   readonly messageId?: string | undefined;
   readonly limits?: LimitedTools | undefined;
 };
@@ -26,7 +26,7 @@ interface AttemptsOptions {
   readonly rules: RunRules;
   readonly signal: AbortSignal;
   /** The turn of an earlier process that the first attempt resumes. */
-  readonly left: PendingTurn | undefined;
+  readonly toResume: PendingTurn | undefined;
 }
 
 /**
@@ -34,28 +34,28 @@ interface AttemptsOptions {
  * more credits or another model after a limit.
  */
 export class Attempts {
-  readonly #parts: TurnRunnerParts & { readonly modelSwitch: ModelSwitch };
+  readonly #parts: AnswerRunnerParts & { readonly modelSwitch: ModelSwitch };
   readonly #rules: RunRules;
   readonly #signal: AbortSignal;
-  #left: PendingTurn | undefined;
+  #toResume: PendingTurn | undefined;
   #stop: { readonly beforeStopping: Run["beforeStopping"]; end(): void } | undefined;
   #retries = 0;
 
   constructor(
-    parts: TurnRunnerParts & { readonly modelSwitch: ModelSwitch },
-    { rules, signal, left }: AttemptsOptions,
+    parts: AnswerRunnerParts & { readonly modelSwitch: ModelSwitch },
+    { rules, signal, toResume }: AttemptsOptions,
   ) {
     this.#parts = parts;
     this.#rules = rules;
     this.#signal = signal;
-    this.#left = left;
+    this.#toResume = toResume;
   }
 
   /** Returns the next run. */
   next(): Run {
     const { settings, emit, hooks, history, budget, pending, broker } = this.#parts;
     const { log, limits = {} } = settings;
-    const [rules, signal, left] = [this.#rules, this.#signal, this.#left];
+    const [rules, signal, left] = [this.#rules, this.#signal, this.#toResume];
     this.#stop ??= this.#newStop();
     return startRun({
       ...settings,
@@ -66,13 +66,13 @@ export class Attempts {
       broker,
       signal,
       pendingMessages: {
-        deliver: (say) => pending.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })),
+        deliver: (say) => pending.deliver(say, (prompt) => steeringMessages(prompt, { hooks, signal, settings })),
       },
       source: "top_level",
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
-      settled: () => budget.settle(undefined),
-      outside: broker,
+      usageCounted: () => budget.release(undefined),
+      clientCalls: broker,
       turnsBefore: left && (Number(left.turnId) + 1 || 1),
       limitedTools: rules.limits,
       requestHeaders: rules.headers,
@@ -108,14 +108,14 @@ export class Attempts {
   close(): void {
     this.#stop?.end();
     this.#stop = undefined;
-    this.#left = undefined;
+    this.#toResume = undefined;
     this.#retries = 0;
-    this.#parts.budget.settle(undefined);
+    this.#parts.budget.release(undefined);
   }
 
   #agentPorts() {
     const { agents } = this.#rules;
-    return agents ? this.#parts.agentPoolNaming(agents) : this.#parts.agentPool;
+    return agents ? this.#parts.agentPortsFor(agents) : this.#parts.agentPorts;
   }
 
   #newStop() {
@@ -136,7 +136,7 @@ const isMainCall = ({ agentId, type }: SessionEvent): boolean =>
   agentId === undefined && (type === "tool.execution_start" || type === "tool.execution_complete");
 
 /** Runs the prompt hooks for a message to a working agent. */
-async function steered(
+async function steeringMessages(
   prompt: EventData<"user.message">,
   context: { hooks: BoundHooks | undefined; signal: AbortSignal; settings: RunSettings },
 ): Promise<readonly EventData<"user.message">[]> {

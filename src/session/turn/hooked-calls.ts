@@ -2,7 +2,7 @@ import type { Hooks } from "../../hooks/fire.ts";
 import type { HookInput, HookInputs, HookOutput, HookPoint } from "../../hooks/points.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
-import type { AroundCalls, BeforeCall } from "../../loop/run.ts";
+import type { BeforeCall, CallHooks } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
@@ -52,7 +52,7 @@ export function hookedMcpCalls(hooks: BoundHooks | undefined): Pick<ToolPorts, "
 /**
  * Returns the hooks around tool calls, or undefined if there are none. `source` is the caller, if it is not an agent.
  */
-export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
+export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): CallHooks | undefined {
   if (!hooks) return undefined;
   const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
   if (!concerned.some((point) => hooks.has(point))) return undefined;

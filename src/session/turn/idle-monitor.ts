@@ -11,7 +11,7 @@ export class IdleMonitor {
   }
 
   /** Resolves when there is work, no agent is busy, or the time is up. */
-  async settle(what: {
+  async waitForAgents(what: {
     hasWork(): boolean;
     isBusy(): boolean;
     stamp: Stamp;

@@ -1,25 +1,25 @@
 import { expect, it } from "vitest";
 import { deferred } from "../../lib/deferred.ts";
 import { fauxStamp } from "../../testing/faux-stamp.ts";
+import type { AnswerRunner, Outcome } from "./answer-runner.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { PendingMessages } from "./pending-messages.ts";
-import type { Outcome, TurnRunner } from "./turn-runner.ts";
 
 it("a message has one outcome when the session closes while the message is stored", async () => {
   const [answering, storing] = [deferred<Outcome>(), deferred<void>()];
-  const runner: Partial<TurnRunner> = {
+  const runner: Partial<AnswerRunner> = {
     answer: (_message, _signal, callbacks) => {
       callbacks?.accepted();
       return answering.promise;
     },
-    keepQueued: () => storing.promise,
-    checkpoint: async () => undefined,
+    storeQueued: () => storing.promise,
+    emitCost: async () => undefined,
   };
   const queue = new MessageQueue({
     sessionId: "s",
     options: { stamp: fauxStamp(), log: undefined as never },
     pending: new PendingMessages(),
-    runner: runner as TurnRunner,
+    runner: runner as AnswerRunner,
     emit: async () => undefined as never,
     modes: { current: "interactive", resting: {} },
     closed: new AbortController().signal,

@@ -5,9 +5,10 @@ import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
 import { keepAttachments } from "../attachments.ts";
-import { restAfter } from "../budget/rest.ts";
+import { pauseAfter } from "../budget/queue-pause.ts";
 import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
+import type { AnswerRunner, Outcome, SenderCallbacks } from "./answer-runner.ts";
 import { IdleMonitor } from "./idle-monitor.ts";
 import { OutcomeWaiters } from "./outcome-waiters.ts";
 import {
@@ -18,13 +19,12 @@ import {
   type SystemNotice,
 } from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
-import type { Outcome, SenderCallbacks, TurnRunner } from "./turn-runner.ts";
 
 interface MessageQueueParts {
   readonly sessionId: string;
   readonly options: Pick<SessionOptions, "stamp" | "log" | "waitForAgentsMs">;
   readonly pending: PendingMessages;
-  readonly runner: TurnRunner;
+  readonly runner: AnswerRunner;
   readonly emit: Emit;
   readonly modes: Pick<ModeState, "current" | "resting">;
   /** Aborts when the session is closed. */
@@ -37,7 +37,7 @@ interface MessageQueueParts {
 export class MessageQueue {
   readonly #parts: MessageQueueParts;
   readonly #idleMonitor = new IdleMonitor();
-  readonly #settling = new OutcomeWaiters();
+  readonly #outcomeWaiters = new OutcomeWaiters();
   #working: Promise<void> | undefined;
   #abort = stoppable();
   #isClosing = false;
@@ -86,7 +86,7 @@ export class MessageQueue {
   async withdraw(messageId: string): Promise<boolean> {
     const { pending, emit } = this.#parts;
     if (!pending.withdraw(messageId)) return false;
-    this.#settling.settle([messageId]);
+    this.#outcomeWaiters.resolve([messageId]);
     void emit("pending_messages.modified", {});
     await emit("troupe.message_withdrawn", { messageId });
     return true;
@@ -112,29 +112,29 @@ export class MessageQueue {
     this.#isClosing = true;
   }
 
-  /** Accepts a message. When this resolves, it is on disk and will be answered. `settle` receives the outcome. */
-  async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<PendingMessage> {
-    if (this.#isClosing) throw this.#closed();
+  /** Accepts a message. When this resolves, it is on disk and will be answered. `onOutcome` receives the outcome. */
+  async accept(options: SendOptions, onOutcome?: (outcome: Outcome) => void): Promise<PendingMessage> {
+    if (this.#isClosing) throw this.#closedError();
     const { pending, runner, emit } = this.#parts;
     const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
     const { current } = this.#parts.modes;
-    const meant = current === "interactive" ? options : { agentMode: current, ...options };
-    const message = pendingMessage(this.#parts.options.stamp.id("message"), meant, kept);
+    const inMode = current === "interactive" ? options : { agentMode: current, ...options };
+    const message = pendingMessage(this.#parts.options.stamp.id("message"), inMode, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
     if (this.#working || this.pendingTurn || pending.size > 0 || pending.isPaused) {
-      await runner.keepQueued(message);
-      this.#settling.wait(message.messageId, settle);
+      await runner.storeQueued(message);
+      this.#outcomeWaiters.wait(message.messageId, onOutcome);
       if (message.mode === "immediate") pending.steer(message);
       else pending.enqueue(message);
       this.#idleMonitor.wake();
       // The session may have become idle during the write. A closed session answers it once it is resumed and works again.
       if (!this.#isClosing) this.#working ??= pending.size > 0 ? this.#work() : undefined;
-      else this.#settling.settle([message.messageId]);
+      else this.#outcomeWaiters.resolve([message.messageId]);
       return message;
     }
     const accepted = deferred<void>();
-    this.#settling.wait(message.messageId, settle);
+    this.#outcomeWaiters.wait(message.messageId, onOutcome);
     pending.enqueue(message);
     this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
     await accepted.promise;
@@ -146,14 +146,14 @@ export class MessageQueue {
    * running. When this resolves, the conversation is cleared and the prompt will be answered.
    */
   async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
-    if (this.#isClosing) throw this.#closed();
+    if (this.#isClosing) throw this.#closedError();
     const { pending, runner, emit, options } = this.#parts;
     const message = pendingMessage(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
     await runner.repair();
     // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
-    await runner.keepQueued(message);
+    await runner.storeQueued(message);
     await cleared;
     pending.steerFirst(message);
     this.#idleMonitor.wake();
@@ -163,7 +163,7 @@ export class MessageQueue {
   /** Stores attachments before the message that refers to them. */
   async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
     const attachments = await keepAttachments(given, this.#parts.options.log);
-    if (this.#isClosing) throw this.#closed();
+    if (this.#isClosing) throw this.#closedError();
     return attachments;
   }
 
@@ -200,7 +200,7 @@ export class MessageQueue {
     let outcome: Outcome | undefined;
     /** Messages whose answer may continue: results of background agents arrive in later turns. */
     const open: string[] = [];
-    const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
+    const resolveOpen = (): void => this.#outcomeWaiters.resolve(open.splice(0), outcome);
     const { pendingTurn } = this;
     this.pendingTurn = undefined;
     if (pendingTurn) {
@@ -209,24 +209,24 @@ export class MessageQueue {
     }
     do {
       for (let next = this.#next(); next; next = this.#next()) {
-        if (!next.notice) settleOpen();
+        if (!next.notice) resolveOpen();
         this.#abort = stoppable();
         const acceptance = next.messageId === first?.messageId ? first : undefined;
         outcome = await runner.answer(next, this.#abort.signal, acceptance);
         open.push(next.messageId, ...pending.takeJoined());
-        if (outcome.kind !== "done") settleOpen();
+        if (outcome.kind !== "done") resolveOpen();
         if (outcome.kind === "failed") break; // waiting messages stay queued until the next message
-        if (pending.size > 0) await this.#restAfter(outcome);
+        if (pending.size > 0) await this.#pauseAfter(outcome);
       }
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
-      await runner.checkpoint();
+      await runner.emitCost();
       void emit("assistant.idle", aborted);
       if (outcome?.kind !== "failed" && (await this.#waitForWork())) continue;
-      settleOpen();
+      resolveOpen();
       void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
     } while (outcome?.kind !== "failed" && !this.#isClosing && pending.size > 0);
-    if (outcome?.kind === "failed" || this.#isClosing) this.#settling.settleAll(outcome);
-    first?.refused(this.#closed()); // no effect if it was accepted
+    if (outcome?.kind === "failed" || this.#isClosing) this.#outcomeWaiters.resolveAll(outcome);
+    first?.refused(this.#closedError()); // no effect if it was accepted
     this.#working = undefined;
   }
 
@@ -235,10 +235,10 @@ export class MessageQueue {
     return this.#isClosing ? undefined : pending.takeNext(() => options.stamp.id("message"));
   }
 
-  async #restAfter(outcome: Outcome): Promise<void> {
+  async #pauseAfter(outcome: Outcome): Promise<void> {
     this.#abort = stoppable();
     const { pending, emit, options } = this.#parts;
-    await restAfter(outcome, { waiting: pending.size, emit, stamp: options.stamp, signal: this.#abort.signal });
+    await pauseAfter(outcome, { waiting: pending.size, emit, stamp: options.stamp, signal: this.#abort.signal });
   }
 
   /**
@@ -248,11 +248,11 @@ export class MessageQueue {
     const { pending, options, areAgentsBusy: isBusy } = this.#parts;
     const { stamp, waitForAgentsMs: limitMs } = options;
     const hasWork = (): boolean => this.#isClosing || pending.size > 0;
-    await this.#idleMonitor.settle({ hasWork, isBusy, stamp, limitMs });
+    await this.#idleMonitor.waitForAgents({ hasWork, isBusy, stamp, limitMs });
     return !this.#isClosing && pending.size > 0;
   }
 
-  #closed(): TroupeError {
+  #closedError(): TroupeError {
     return new TroupeError("failed", `Session ${this.#parts.sessionId} is closed.`);
   }
 }

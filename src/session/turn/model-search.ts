@@ -22,9 +22,9 @@ export interface ModelSearch extends Pick<RunSettings, "stamp"> {
   readonly emit: Emit;
   /** The origin of the request and how it is sent. */
   readonly request: Pick<ModelRequest, "stream" | "origin" | "agent" | "priority" | "sent">;
-  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
+  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `usageCounted`. */
   limitReached(expected: Expected): LimitReached | undefined;
-  settled(): void;
+  usageCounted(): void;
 }
 
 const MAX_SEARCHES = 3;
@@ -61,8 +61,8 @@ async function searchOnce(query: SearchQuery, parts: ModelSearch, signal: AbortS
   const estimate = { ...noUsage, outputTokens: estimateTokens(text) };
   const call = { turnId: TURN_ID, usage: end.usage ?? estimate, estimated: end.usage === undefined };
   const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined, finishReason: end.stop };
-  if (sent.requests > 0) await reportUsage({ ...call, ...times, attempts: sent.requests }, model, parts.emit);
-  parts.settled();
+  if (sent.requests > 0) await reportUsage({ ...call, ...times, requests: sent.requests }, model, parts.emit);
+  parts.usageCounted();
   signal.throwIfAborted();
   if (end.stop === "error" || end.stop === "aborted") {
     const why = end.error?.message ?? "the model gave no answer";

@@ -25,10 +25,10 @@ export interface PendingMessage {
   readonly source?: string;
   /** The mode that the sender intended. */
   readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
-  /** Rules for the answer to this message only. Except for `kept`, they do not outlive the process. */
-  readonly answering?: TurnRules;
+  /** Rules for the answer to this message only. Except for `stored`, they do not outlive the process. */
+  readonly rules?: AnswerRules;
   /** Set for a message of an earlier process: the rules to rebuild. */
-  readonly rules?: KeptRules;
+  readonly storedRules?: StoredRules;
   /** Set for a notice that woke the agent: there is no user message then. */
   readonly notice?: SystemNotice;
 }
@@ -45,10 +45,10 @@ export interface AnswerFormat {
 }
 
 /** The rules of a command in the form that the log stores. */
-export type KeptRules = NonNullable<EventData<"troupe.message_queued">["rules"]>;
+export type StoredRules = NonNullable<EventData<"troupe.message_queued">["rules"]>;
 
 /** Rules for answering one message. */
-export interface TurnRules {
+export interface AnswerRules {
   /** Limits the main agent's tools. */
   readonly tools?: ToolLimits;
   /** Agents that may be started for it, even if models cannot choose them. */
@@ -62,13 +62,13 @@ export interface TurnRules {
   /** Called before the agent stops. */
   readonly gate?: { readonly name: string; readonly ask: StopGate };
   /** Tools, agents and gate as stored in the log, so that they also apply after a crash. */
-  readonly kept?: KeptRules;
+  readonly stored?: StoredRules;
 }
 
 export interface SendOptions {
   readonly displayPrompt?: string;
   readonly source?: string;
-  readonly answering?: TurnRules;
+  readonly answering?: AnswerRules;
   readonly prompt: string;
   readonly attachments?: readonly GivenAttachment[];
   readonly mode?: PendingMessage["mode"];
@@ -97,7 +97,10 @@ export class PendingMessages {
     const pending = new PendingMessages();
     const waiting = new Map<string, PendingMessage>();
     for (const event of events) {
-      if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
+      if (event.type === "troupe.message_queued") {
+        const { rules: storedRules, ...message } = event.data;
+        waiting.set(message.messageId, { ...message, ...defined({ storedRules }) });
+      }
       if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
       // A session is rewound only when nothing waits: messages that seem to wait were answered in the hidden events.
       if (event.type === "troupe.rewound") waiting.clear();
@@ -180,7 +183,7 @@ export class PendingMessages {
     await this.deliverNotices(emit);
     for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
       this.#joined.push(next.messageId);
-      for (const said of await hooked(userMessage(next, "steering"))) await emit("user.message", said);
+      for (const message of await hooked(userMessage(next, "steering"))) await emit("user.message", message);
     }
   }
 
@@ -256,7 +259,7 @@ export function pendingMessage(
   options: SendOptions,
   attachments: readonly Attachment[],
 ): PendingMessage {
-  const { prompt, mode = "enqueue", displayPrompt, source, agentMode, answering } = options;
+  const { prompt, mode = "enqueue", displayPrompt, source, agentMode, answering: rules } = options;
   const size = prompt.length + (attachments.length > 0 ? JSON.stringify(attachments).length : 0);
   if (size > MAX_MESSAGE_CHARACTERS) {
     const hint = "Put it into a file and let the prompt name the file.";
@@ -267,16 +270,16 @@ export function pendingMessage(
     content: prompt,
     mode,
     ...(attachments.length > 0 && { attachments }),
-    ...defined({ displayPrompt, source, agentMode, answering }),
+    ...defined({ displayPrompt, source, agentMode, rules }),
   };
 }
 
 export function queuedMessage({
   attachments,
   notice: _,
-  answering,
-  rules = answering?.kept,
+  rules,
+  storedRules = rules?.stored,
   ...message
 }: PendingMessage): EventData<"troupe.message_queued"> {
-  return { ...message, ...(attachments && { attachments: [...attachments] }), ...defined({ rules }) };
+  return { ...message, ...(attachments && { attachments: [...attachments] }), ...defined({ rules: storedRules }) };
 }

@@ -50,10 +50,10 @@ export class QueueEditor {
   async duplicate(messageId: string): Promise<string> {
     const { pending } = this.#parts;
     const message = this.#waiting(messageId);
-    const { content: prompt, displayPrompt, source, agentMode, answering, attachments } = message;
+    const { content: prompt, displayPrompt, source, agentMode, rules, attachments } = message;
     const copy = {
       prompt,
-      ...defined({ displayPrompt, source, agentMode, answering }),
+      ...defined({ displayPrompt, source, agentMode, rules }),
     };
     const made = await this.#parts.enqueue({ ...copy, ...(attachments && { attachments: [...attachments] }) });
     this.move(made.messageId, pending.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);

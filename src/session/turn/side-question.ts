@@ -7,7 +7,7 @@ import { callModelOnce } from "./single-call.ts";
 export async function askSideQuestion(session: Session, question: string, signal: AbortSignal): Promise<string> {
   const { prompt } = session.mainAgent;
   await prompt.ready?.(signal);
-  const messages = settled((await session.mainAgent.context?.messages()) ?? []);
+  const messages = withoutOpenCalls((await session.mainAgent.context?.messages()) ?? []);
   const call = {
     turnId: "aside",
     // Tools are included for the calls in the history, and to match the provider's cached prefix.
@@ -19,7 +19,7 @@ export async function askSideQuestion(session: Session, question: string, signal
 }
 
 /** Drops unanswered calls at the end, because providers reject a call without a result. */
-function settled(messages: readonly Message[]): readonly Message[] {
+function withoutOpenCalls(messages: readonly Message[]): readonly Message[] {
   const last = messages.findLastIndex((message) => message.role === "assistant" && message.calls.length > 0);
   const calling = messages[last];
   if (calling?.role !== "assistant") return messages;

@@ -45,7 +45,7 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
     const isCounted = (end.usage?.inputTokens ?? 0) > 0;
     const usage = isCounted && end.usage ? end.usage : { ...noUsage, outputTokens: estimateTokens(text) };
     if (sent.requests > 0) {
-      const counted = { usage, estimated: !isCounted, attempts: sent.requests };
+      const counted = { usage, estimated: !isCounted, requests: sent.requests };
       const facts = { turnId: call.turnId, ...counted, finishReason: end.stop };
       const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
       await reportUsage({ ...facts, ...times }, model, session.history.emit);
@@ -55,7 +55,7 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
     if (text.trim() === "") throw new TroupeError("provider", "The model answered without words.");
     return { text: redactor?.text(text) ?? text, stop: end.stop };
   } finally {
-    budget.settle(reservation);
+    budget.release(reservation);
   }
 }
 

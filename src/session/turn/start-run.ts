@@ -53,12 +53,12 @@ interface RunParts extends RunSettings {
   readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** The id of the message that started the run. */
   readonly originatingMessageId?: string | undefined;
-  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
+  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `usageCounted`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** Called when the call has ended and its usage is counted. */
-  settled(): void;
+  usageCounted(): void;
   readonly beforeStopping: Run["beforeStopping"];
-  readonly outside?: NonNullable<Run["outside"]>;
+  readonly clientCalls?: NonNullable<Run["clientCalls"]>;
   /** The number of turns of the answer before this run. */
   readonly turnsBefore?: number | undefined;
   /** Limits the tools for this run. */
@@ -68,9 +68,9 @@ interface RunParts extends RunSettings {
 /** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
   const { model, promptAndTools, emit, pendingMessages } = parts;
-  const around = hookedCalls(parts.hooks);
+  const hooks = hookedCalls(parts.hooks);
   const hookDecision = hookOpinion(parts.hooks);
-  const shown = shownOf(parts);
+  const shown = shownPrompt(parts);
   const origin = requestOrigin(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const request = requestOf(parts, origin);
@@ -110,10 +110,10 @@ export function startRun(parts: RunParts): Run {
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
     permit: permitter({ ...parts, ...defined({ hookDecision }), reasonToRefuse: refusals(parts) }),
-    ...defined({ around, outside: parts.outside, effects: parts.effects }),
+    ...defined({ hooks, clientCalls: parts.clientCalls, effects: parts.effects }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,
-    bound: outputBound(parts, shown),
+    limitOutput: outputLimiter(parts, shown),
     keepBinaries: ({ images, resources }) => keepBinaries(images, resources, parts.log),
   };
 }
@@ -125,12 +125,12 @@ function conversationPorts(
 ): Pick<Run, "history" | "usageInfo" | "beforeModelCall" | "spent"> {
   const { model, promptAndTools, history, emit } = parts;
   const { context, shown, failures } = what;
-  const seen = model.vision === false ? imageRemover() : undefined;
+  const withoutImages = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new ContextMeter();
   return {
     history: async () => {
       const messages = await (context?.messages() ?? history.messages());
-      return seen?.(messages) ?? messages;
+      return withoutImages?.(messages) ?? messages;
     },
     usageInfo: () => {
       const usage = context?.usage() ?? meter.measure({ model, promptAndTools: shown, history });
@@ -149,7 +149,7 @@ function conversationPorts(
     async spent(call) {
       if (!call.estimated) context?.counted(call.usage);
       await reportUsage(call, model, emit);
-      parts.settled();
+      parts.usageCounted();
     },
   };
 }
@@ -167,7 +167,7 @@ function toolPorts(parts: RunParts, request: Run["request"]): Run["ports"] {
 }
 
 /** Writes output above the limit to a file. Files are not redacted by the event log, so it happens here. */
-function outputBound(parts: RunParts, shown: Shown): Run["bound"] {
+function outputLimiter(parts: RunParts, shown: Shown): Run["limitOutput"] {
   const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
   const log = parts.keepOutput ? { writeFile: parts.keepOutput } : parts.log;
   return (content, toolName) =>
@@ -223,14 +223,14 @@ function externalCalls(parts: RunParts): RunExternal {
   const { sessionId } = log;
   return (call, signal) => {
     // Without tracing here, pass on the client's own trace.
-    const own = trace && readTraceContext(trace) ? trace : undefined;
-    const context = tracing?.ofCall(call.toolCallId, agent?.id) ?? own;
+    const senderTrace = trace && readTraceContext(trace) ? trace : undefined;
+    const context = tracing?.ofCall(call.toolCallId, agent?.id) ?? senderTrace;
     return broker.request("external_tool", { ...call, sessionId, workingDirectory, ...context }, { signal, emit });
   };
 }
 
 /** Returns the current system prompt and tools of the model. */
-function shownOf({ promptAndTools, limitedTools, broker }: RunParts): Shown {
+function shownPrompt({ promptAndTools, limitedTools, broker }: RunParts): Shown {
   return {
     get system() {
       return promptAndTools.system;

@@ -8,7 +8,7 @@ import type { AgentDefinition } from "../../../agents/agent.ts";
 import { defined } from "../../../lib/defined.ts";
 import type { EffectGuard } from "../../../lib/effect-guard.ts";
 import { untilAborted } from "../../../lib/until-aborted.ts";
-import type { AgentsElsewhere, EndElsewhere, WorkElsewhere } from "../../../session/agents/elsewhere.ts";
+import type { RemoteAgents, RemoteEnd, RemoteWork } from "../../../session/agents/remote-agent.ts";
 import type { Database } from "../../../store/postgres/database.ts";
 import { isSessionId } from "../../../store/session-id.ts";
 import { branchOf } from "../../../worktrees/worktrees.ts";
@@ -49,7 +49,7 @@ const RETRY_MS = 1_000;
 
 export const agentsElsewhere =
   (parts: ElsewhereParts) =>
-  (host: AgentHost): AgentsElsewhere => {
+  (host: AgentHost): RemoteAgents => {
     const { work, database, effects } = parts;
     const sessionOf = (taskId: string): string => `${work.sessionId}.${taskId}`;
     return {
@@ -100,7 +100,7 @@ async function refusal(
 const LONGEST_TASK_ID = 64;
 
 async function requestOf(
-  { task, definition, sent, prompt }: WorkElsewhere,
+  { task, definition, sent, prompt }: RemoteWork,
   { work, database, keeper }: ElsewhereParts,
   host: AgentHost,
 ): Promise<WorkRequest> {
@@ -142,10 +142,10 @@ function asObject(definition: AgentDefinition): ChildRequest["agent"] {
 }
 
 async function untilEnded(
-  { workId, session, seq }: WorkElsewhere["sent"],
+  { workId, session, seq }: RemoteWork["sent"],
   { database, work, keeper }: ElsewhereParts,
   signal: AbortSignal,
-): Promise<EndElsewhere> {
+): Promise<RemoteEnd> {
   for (;;) {
     const row = await waitForWork(database, workId, WAIT_MS, signal).catch(() => undefined);
     signal.throwIfAborted();
@@ -159,7 +159,7 @@ async function untilEnded(
   }
 }
 
-function endOf(outcome: WorkOutcome): Pick<EndElsewhere, "outcome" | "answer" | "message"> {
+function endOf(outcome: WorkOutcome): Pick<RemoteEnd, "outcome" | "answer" | "message"> {
   switch (outcome.kind) {
     case "done":
       return { outcome: "done", answer: outcome.answer };

@@ -1,12 +1,12 @@
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { Outcome } from "../turn/turn-runner.ts";
+import type { Outcome } from "../turn/answer-runner.ts";
 
 /** Pause of the queue after a rate limit without a retry time. */
 const RATE_LIMIT_PAUSE_MS = 120_000;
 
 /** Pauses the queue before its next message if the last one failed with a rate limit. Emits the reason. */
-export async function restAfter(
+export async function pauseAfter(
   outcome: Outcome,
   what: { waiting: number; emit: Emit; stamp: Stamp; signal: AbortSignal },
 ): Promise<void> {

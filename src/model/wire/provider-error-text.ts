@@ -4,7 +4,7 @@ import { parseBounded } from "./bounded-json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface Complaint {
+export interface ProviderErrorText {
   readonly message: string | undefined;
   /** The most specific of its codes. */
   readonly code: string | undefined;
@@ -19,11 +19,11 @@ export interface Complaint {
 const nothing = { code: undefined, codes: [], status: undefined, parameter: undefined } as const;
 
 /** Parses the body of an HTTP error. */
-export function readComplaint(body: string): Complaint {
+export function readProviderError(body: string): ProviderErrorText {
   const text = body.trim();
   if (text.startsWith("{") || text.startsWith("[")) {
     const parsed = parseBounded(text);
-    if (parsed.ok) return complaintOf(parsed.value);
+    if (parsed.ok) return providerErrorOf(parsed.value);
   }
   if (text.startsWith("<")) {
     const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim();
@@ -33,11 +33,11 @@ export function readComplaint(body: string): Complaint {
 }
 
 /** Parses a value. A value of unknown format becomes the message, as JSON. */
-export function complaintOf(value: unknown): Complaint {
-  const complaint = search(value, 0);
-  if (complaint.message !== undefined) return complaint;
+export function providerErrorOf(value: unknown): ProviderErrorText {
+  const found = search(value, 0);
+  if (found.message !== undefined) return found;
   const isEmpty = !isObject(value) && !Array.isArray(value) ? true : Object.keys(value).length === 0;
-  return isEmpty ? complaint : { ...complaint, message: JSON.stringify(value) };
+  return isEmpty ? found : { ...found, message: JSON.stringify(value) };
 }
 
 /** Gateways wrap each other's errors. This bounds how deep they are unwrapped. */
@@ -45,7 +45,7 @@ const MAX_DEPTH = 6;
 /** Maximum number of errors shown from a list. */
 const MAX_LISTED = 3;
 
-function search(value: unknown, depth: number): Complaint {
+function search(value: unknown, depth: number): ProviderErrorText {
   if (typeof value === "string") return { message: value.trim() === "" ? undefined : value, ...nothing };
   if (depth >= MAX_DEPTH) return { message: undefined, ...nothing };
   if (Array.isArray(value)) return listed(value, depth);
@@ -57,15 +57,15 @@ function search(value: unknown, depth: number): Complaint {
   return own(value, depth, typeof error === "string" ? error : undefined);
 }
 
-function listed(list: readonly unknown[], depth: number): Complaint {
+function listed(list: readonly unknown[], depth: number): ProviderErrorText {
   const complaints = list.slice(0, MAX_LISTED).map((entry) => search(entry, depth + 1));
   const messages = complaints.flatMap(({ message }) => message ?? []);
   const [first = { message: undefined, ...nothing }] = complaints;
   return messages.length === 0 ? first : { ...first, message: messages.join("; ") };
 }
 
-function own(value: Fields, depth: number, error: string | undefined): Complaint {
-  const inner = innerComplaint(value, depth);
+function own(value: Fields, depth: number, error: string | undefined): ProviderErrorText {
+  const inner = innerError(value, depth);
   const codes = [value.code, value.status, value.type].filter((code) => typeof code === "string" && code !== "");
   const status = [value.code, value.status, value.status_code].find((code) => typeof code === "number");
   const location = locationOf(value);
@@ -82,10 +82,10 @@ function own(value: Fields, depth: number, error: string | undefined): Complaint
 
 const messageFields = ["message", "detail", "msg", "error_description", "error_message", "title", "reason"] as const;
 
-function innerComplaint(value: Fields, depth: number): Complaint | undefined {
+function innerError(value: Fields, depth: number): ProviderErrorText | undefined {
   for (const field of messageFields) {
-    const complaint = search(value[field], depth + 1);
-    if (complaint.message !== undefined) return complaint;
+    const found = search(value[field], depth + 1);
+    if (found.message !== undefined) return found;
   }
   return undefined;
 }

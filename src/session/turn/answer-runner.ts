@@ -1,6 +1,6 @@
 /**
  * This folder turns messages into runs of the loop: accepting and queueing messages, running turns and hooks, and
- * concluding with an outcome. `TurnRunner` is its main part.
+ * concluding with an outcome. `AnswerRunner` is its main part.
  */
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { continueLoop, type LoopOutcome, runLoop } from "../../loop/loop.ts";
@@ -11,7 +11,7 @@ import type { Emit } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { AgentPorts } from "../agents/agent-pool.ts";
 import type { Budget } from "../budget/budget.ts";
-import { creditsStatus, UsageCheckpoints } from "../budget/credits.ts";
+import { CostEmitter, creditsStatus } from "../budget/credits.ts";
 import type { AgentContext } from "../compaction/agent-context.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
@@ -30,11 +30,11 @@ import type { BoundHooks } from "./hooked-calls.ts";
 import { endReason } from "./hooked-run.ts";
 import { LimitedTools } from "./limited-tools.ts";
 import {
-  type KeptRules,
+  type AnswerRules,
   type PendingMessage,
   type PendingMessages,
   queuedMessage,
-  type TurnRules,
+  type StoredRules,
 } from "./pending-messages.ts";
 import type { SessionPreamble } from "./session-preamble.ts";
 import { startRun } from "./start-run.ts";
@@ -53,15 +53,15 @@ interface Delivery {
   /** Its sender, until the message is accepted. */
   waiting: SenderCallbacks | undefined;
   /** Whether it is in the log. */
-  isTaken: boolean;
+  isLogged: boolean;
 }
 
-interface Begun {
+interface AcceptedMessage {
   readonly rules: RunRules;
   readonly answer?: string | undefined;
 }
 
-export interface TurnRunnerParts {
+export interface AnswerRunnerParts {
   readonly settings: RunSettings & Pick<SessionOptions, "commandRules">;
   readonly log: EventLog;
   readonly emit: Emit;
@@ -73,30 +73,30 @@ export interface TurnRunnerParts {
   readonly broker: Broker;
   readonly hooks: BoundHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
-  readonly agentPool: AgentPorts | undefined;
+  readonly agentPorts: AgentPorts | undefined;
   /** Returns the same, plus agents that the user has named and that models cannot choose. */
-  agentPoolNaming(agents: readonly string[]): AgentPorts | undefined;
+  agentPortsFor(agents: readonly string[]): AgentPorts | undefined;
   /** May replace the outcome of a message. */
-  settle(outcome: Outcome): Promise<Outcome>;
+  replaceOutcome(outcome: Outcome): Promise<Outcome>;
   /** Rebuilds the conversation from the log. */
   refold(): void;
   /** Called when a message is in the log and its answer begins. */
-  onTaken(messageId: string): void;
+  onAnswerBegins(messageId: string): void;
 }
 
 /** Answers messages with the main agent, one at a time. Failures become outcomes and events and are never thrown. */
-export class TurnRunner {
-  readonly #parts: TurnRunnerParts;
+export class AnswerRunner {
+  readonly #parts: AnswerRunnerParts;
   readonly #source: "new" | "resume";
   readonly #switch = new ModelSwitch();
-  readonly #checkpoints: UsageCheckpoints;
+  readonly #costEmitter: CostEmitter;
   #begun = false;
   #last: Outcome | undefined;
 
-  constructor(parts: TurnRunnerParts) {
+  constructor(parts: AnswerRunnerParts) {
     this.#parts = parts;
     this.#source = parts.log.events.length > 0 ? "resume" : "new";
-    this.#checkpoints = new UsageCheckpoints(parts.budget, parts.log.events);
+    this.#costEmitter = new CostEmitter(parts.budget, parts.log.events);
   }
 
   /** Whether this process has accepted a message. */
@@ -111,20 +111,20 @@ export class TurnRunner {
     acceptance?: SenderCallbacks,
   ): Promise<Outcome> {
     const { settings, emit } = this.#parts;
-    const [message, left] = "messageId" in work ? [work, undefined] : [undefined, work];
-    const delivery: Delivery = { waiting: acceptance, isTaken: false };
+    const [message, toResume] = "messageId" in work ? [work, undefined] : [undefined, work];
+    const delivery: Delivery = { waiting: acceptance, isLogged: false };
     let ended: Outcome;
     try {
       let outcome: LoopOutcome | undefined;
       await this.#parts.log.repair();
       const begun = await (message ? this.#accept(message, signal, delivery) : this.#resume(signal));
-      if (begun.answer !== undefined) outcome = await this.#say(begun.answer);
+      if (begun.answer !== undefined) outcome = await this.#emitAnswer(begun.answer);
       const attempts = new Attempts(
         { ...this.#parts, modelSwitch: this.#switch },
-        { rules: begun.rules, signal, left },
+        { rules: begun.rules, signal, toResume },
       );
       try {
-        for (let turn = left; !outcome; turn = undefined) {
+        for (let turn = toResume; !outcome; turn = undefined) {
           const run = attempts.next();
           outcome = await attempts.judge(await (turn && !turn.isCutOff ? continueLoop(turn, run) : runLoop(run)));
         }
@@ -138,10 +138,10 @@ export class TurnRunner {
       await conclude(outcome, { emit, modelSelection: settings.modelSelection });
       ended = redacted(outcome, settings.redactor);
     } catch (cause) {
-      const isRefused = message && !delivery.isTaken;
-      ended = this.#failed(cause, isRefused ? (error) => this.#refuse(message, delivery.waiting, error) : undefined);
+      const isRefused = message && !delivery.isLogged;
+      ended = this.#failure(cause, isRefused ? (error) => this.#refuse(message, delivery.waiting, error) : undefined);
     }
-    this.#last = await this.#parts.settle(ended);
+    this.#last = await this.#parts.replaceOutcome(ended);
     return this.#last;
   }
 
@@ -158,18 +158,18 @@ export class TurnRunner {
       cacheKey: log.sessionId,
       origin: requestOrigin(log.sessionId),
       limitReached: () => budget.reached(limits),
-      settled: () => undefined,
+      usageCounted: () => undefined,
     });
   }
 
   /** Runs one tool for a client, outside the conversation. */
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
-    const { settings, emit, hooks, history, broker, agentPool } = this.#parts;
+    const { settings, emit, hooks, history, broker, agentPorts } = this.#parts;
     await this.#parts.log.repair();
     await awaitUnlessAborted(settings.promptAndTools.ready?.(signal), signal);
     const run = startRun({
       ...settings,
-      ports: { ...settings.ports, ...agentPool },
+      ports: { ...settings.ports, ...agentPorts },
       emit,
       hooks,
       history,
@@ -179,7 +179,7 @@ export class TurnRunner {
       source: "top_level",
       cacheKey: settings.log.sessionId,
       limitReached: () => undefined,
-      settled: () => undefined,
+      usageCounted: () => undefined,
       beforeStopping: async () => "stop",
     });
     return runRequestedCall(call, run);
@@ -191,13 +191,13 @@ export class TurnRunner {
   }
 
   /** Stores a waiting message. If that fails, withdraws it and throws. */
-  async keepQueued(message: PendingMessage): Promise<void> {
+  async storeQueued(message: PendingMessage): Promise<void> {
     const repaired = this.repair();
     if (repaired) await repaired;
     try {
       await this.#parts.emit("troupe.message_queued", queuedMessage(message));
     } catch (error) {
-      this.#unsay(message);
+      this.#discard(message);
       throw error;
     }
   }
@@ -208,24 +208,24 @@ export class TurnRunner {
     if (this.#begun && hooks?.has("sessionEnd")) {
       await hooks.fire("sessionEnd", endReason(this.#last)).catch(() => undefined);
     }
-    await this.checkpoint();
+    await this.emitCost();
   }
 
   /** Emits the total cost. If that fails, it is emitted the next time. */
-  async checkpoint(): Promise<void> {
-    await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
+  async emitCost(): Promise<void> {
+    await this.#costEmitter.emitIfHigher(this.#parts.emit).catch(() => undefined);
   }
 
   /** Puts a message into the log. Returns its rules, and the answer if a hook has given one. */
-  async #accept(message: PendingMessage, signal: AbortSignal, delivery: Delivery): Promise<Begun> {
+  async #accept(message: PendingMessage, signal: AbortSignal, delivery: Delivery): Promise<AcceptedMessage> {
     const { settings, emit, hooks, preamble } = this.#parts;
     await this.#closeWhatIsOpen();
     const source = this.#begun ? undefined : this.#source;
     const wasIdle = delivery.waiting !== undefined;
-    const rules = message.answering ?? (await this.#rulesFrom(message.rules));
+    const rules = message.rules ?? (await this.#rulesFrom(message.storedRules));
     // A command's rules must also apply after a crash, so they are stored before the answer begins.
-    if (wasIdle && (rules?.kept || takesTime({ promptAndTools: settings.promptAndTools, hooks, source }))) {
-      await this.keepQueued(message);
+    if (wasIdle && (rules?.stored || takesTime({ promptAndTools: settings.promptAndTools, hooks, source }))) {
+      await this.storeQueued(message);
       delivery.waiting?.accepted();
       delivery.waiting = undefined;
     }
@@ -248,33 +248,33 @@ export class TurnRunner {
       delivery: wasIdle ? "idle" : "queued",
       deliverNotices: (say) => this.#parts.pending.deliverNotices(limits?.withoutAdvice(say) ?? say),
     });
-    delivery.isTaken = true;
+    delivery.isLogged = true;
     this.#begun = true;
     delivery.waiting?.accepted();
-    this.#parts.onTaken(message.messageId);
+    this.#parts.onAnswerBegins(message.messageId);
     return { rules: { ...rules, messageId: message.messageId, limits }, answer };
   }
 
   /** Prepares the rest of a turn that an earlier process left. */
-  async #resume(signal: AbortSignal): Promise<Begun> {
+  async #resume(signal: AbortSignal): Promise<AcceptedMessage> {
     const { settings, emit, preamble } = this.#parts;
     const { promptAndTools, model } = settings;
     await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
     preamble.before(emit, { model: modelName(model), promptAndTools });
-    return { rules: await this.#rulesOfLeft() };
+    return { rules: await this.#rulesToResume() };
   }
 
-  async #rulesFrom(kept: KeptRules | undefined): Promise<TurnRules | undefined> {
+  async #rulesFrom(kept: StoredRules | undefined): Promise<AnswerRules | undefined> {
     return kept && this.#parts.settings.commandRules?.(kept);
   }
 
   /** Returns the rules of the message that an earlier process was answering. */
-  async #rulesOfLeft(): Promise<RunRules> {
+  async #rulesToResume(): Promise<RunRules> {
     const { log, settings } = this.#parts;
-    const said = log.events.findLast(
+    const lastMessage = log.events.findLast(
       ({ type, agentId, data }) => type === "user.message" && agentId === undefined && data.interactionId !== undefined,
     );
-    const messageId = said?.type === "user.message" ? said.data.interactionId : undefined;
+    const messageId = lastMessage?.type === "user.message" ? lastMessage.data.interactionId : undefined;
     const queued = log.events.find(
       (event) => event.type === "troupe.message_queued" && event.data.messageId === messageId,
     );
@@ -283,7 +283,7 @@ export class TurnRunner {
     return { ...rules, messageId, limits };
   }
 
-  #failed(cause: unknown, refuse?: (error: Error) => void): Outcome {
+  #failure(cause: unknown, refuse?: (error: Error) => void): Outcome {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     refuse?.(error);
     const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
@@ -293,7 +293,7 @@ export class TurnRunner {
   }
 
   /** Emits a hook's answer instead of the model's. */
-  async #say(content: string): Promise<LoopOutcome> {
+  async #emitAnswer(content: string): Promise<LoopOutcome> {
     const { emit, settings } = this.#parts;
     await emit("assistant.message", { messageId: settings.stamp.id("message"), content, toolRequests: [] });
     return { kind: "done", answer: content };
@@ -301,20 +301,20 @@ export class TurnRunner {
 
   /** Handles a message that never reached the log: rejects it, or, if it was already acknowledged, keeps it waiting. */
   #refuse(message: PendingMessage, waiting: SenderCallbacks | undefined, error: Error): void {
-    this.#unsay(message);
+    this.#discard(message);
     if (waiting) waiting.refused(error);
     else this.#parts.pending.putBack(message);
   }
 
   /** Withdraws events that could not be written, so that no model sees a message that was reported as refused. */
-  #unsay({ messageId, notice }: PendingMessage): void {
-    const unsaid = this.#parts.log.unsay(
+  #discard({ messageId, notice }: PendingMessage): void {
+    const isDiscarded = this.#parts.log.discard(
       (event) =>
         (event.type === "user.message" && event.data.interactionId === messageId) ||
         (event.type === "troupe.message_queued" && event.data.messageId === messageId) ||
         (event.type === "system.notification" && event.data.content === notice?.content),
     );
-    if (unsaid) this.#parts.refold();
+    if (isDiscarded) this.#parts.refold();
   }
 
   /** Ends a turn that failed because of an internal error, before the next one begins. */

@@ -2,7 +2,7 @@ import { ModelError } from "./model-error.ts";
 import { defineProvider, type Provider } from "./provider.ts";
 
 /** Returns the provider with a time limit for one call including all its retries. A timeout is not retried. */
-export function patientProvider(provider: Provider, totalMs: number): Provider {
+export function withTimeLimit(provider: Provider, totalMs: number): Provider {
   return defineProvider({
     id: provider.id,
     async *stream(request, signal) {

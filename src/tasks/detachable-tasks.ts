@@ -2,12 +2,12 @@
 import type { RegistryPorts } from "./ports.ts";
 import type { TaskFold } from "./task-fold.ts";
 import type { TaskRecord } from "./task-record.ts";
-import { isAtRest } from "./task-state.ts";
+import { isIdleOrEnded } from "./task-state.ts";
 
-export class Leaving {
+export class DetachableTasks {
   readonly #fold: TaskFold;
   readonly #runner: RegistryPorts["runner"];
-  #isLeaving = false;
+  #isDetaching = false;
   #isClosing = false;
 
   constructor(fold: TaskFold, runner: RegistryPorts["runner"]) {
@@ -15,12 +15,15 @@ export class Leaving {
     this.#runner = runner;
   }
 
-  /** Whether the task is at work and goes on without this process. */
-  readonly goesOn = (task: TaskRecord): boolean => !isAtRest(task.status) && this.#runner.continues?.(task) === true;
+  /** Whether the task is at work and continues without this process. */
+  readonly continuesDetached = (task: TaskRecord): boolean =>
+    !isIdleOrEnded(task.status) && this.#runner.continuesDetached?.(task) === true;
 
   /** The main agent's calls that wait for such tasks. */
   get calls(): readonly string[] {
-    const waitedFor = this.#fold.childrenOf(undefined).filter((task) => task.mode === "sync" && this.goesOn(task));
+    const waitedFor = this.#fold
+      .childrenOf(undefined)
+      .filter((task) => task.mode === "sync" && this.continuesDetached(task));
     return waitedFor.map(({ spec }) => spec.toolCallId);
   }
 
@@ -30,13 +33,13 @@ export class Leaving {
   }
 
   /** From now on, aborting these calls does not stop the tasks. */
-  letGoOn(): void {
-    this.#isLeaving = true;
+  detach(): void {
+    this.#isDetaching = true;
   }
 
-  isGoingOn(id: string): boolean {
+  isDetached(id: string): boolean {
     if (this.#isClosing) return true;
     const task = this.#fold.get(id);
-    return this.#isLeaving && task !== undefined && this.goesOn(task);
+    return this.#isDetaching && task !== undefined && this.continuesDetached(task);
   }
 }

@@ -1,11 +1,11 @@
-/** Runs activations of tasks: wait for a slot, run one turn of the agent, become idle or end. */
+/** Runs tasks: wait for a slot, let the agent answer its messages, become idle or end. */
 import { defined } from "../lib/defined.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskJournal } from "./journal.ts";
-import type { RegistryPorts, TurnEnd } from "./ports.ts";
+import type { AnswerEnd, RegistryPorts } from "./ports.ts";
 import type { RunningTask, RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
-import { type TaskFold, untold } from "./task-fold.ts";
+import { type TaskFold, undelivered } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord } from "./task-record.ts";
 import { isFinal, next, type TaskSignal } from "./task-state.ts";
 
@@ -16,7 +16,7 @@ export const GRACE_MS = 2_000;
 
 type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error" | "limit">>;
 
-export interface TaskActivationParts {
+export interface TaskRunParts {
   readonly options: RegistryPorts;
   readonly fold: TaskFold;
   readonly journal: TaskJournal;
@@ -24,31 +24,31 @@ export interface TaskActivationParts {
   readonly runningTasks: RunningTasks;
 }
 
-export class Activations {
-  readonly #parts: TaskActivationParts;
+export class TaskRuns {
+  readonly #parts: TaskRunParts;
 
-  constructor(parts: TaskActivationParts) {
+  constructor(parts: TaskRunParts) {
     this.#parts = parts;
   }
 
-  /** Starts an activation. The caller has already requested the slot, so that slots are granted in order. */
+  /** Starts a run. The caller has already requested the slot, so that slots are granted in order. */
   start(task: TaskRecord, slot: Promise<void>): void {
-    const live = this.#parts.runningTasks.of(task.id);
-    live.run = this.#activate(task, live, slot).catch((error: unknown) => {
+    const running = this.#parts.runningTasks.of(task.id);
+    running.run = this.#run(task, running, slot).catch((error: unknown) => {
       if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
     });
   }
 
   /** Attaches to tasks that went on without a process, and interrupts the others. */
-  async restore(unfinished: readonly TaskRecord[], goesOn: (task: TaskRecord) => boolean): Promise<void> {
-    for (const task of unfinished.filter(goesOn)) {
+  async restore(unfinished: readonly TaskRecord[], continuesDetached: (task: TaskRecord) => boolean): Promise<void> {
+    for (const task of unfinished.filter(continuesDetached)) {
       const slot = this.#parts.slots.take(task.id, this.#parts.runningTasks.of(task.id).stop.signal);
       slot.catch(() => undefined); // stopped while waiting
       this.start(task, slot);
     }
     await Promise.all(
       unfinished
-        .filter((task) => !goesOn(task))
+        .filter((task) => !continuesDetached(task))
         .map(async (task) => {
           // It received a message but was not awake yet. The sender expects it to run, so it must be notified of the
           // interruption.
@@ -61,14 +61,14 @@ export class Activations {
   /** Resumes an idle task with its unread messages. Call only inside `runningTasks.runExclusive` of the task. */
   async wake(task: TaskRecord): Promise<void> {
     const { runningTasks, slots } = this.#parts;
-    const live = runningTasks.of(task.id);
-    if (!live.isStopping && task.status === "idle") {
-      const slot = slots.take(task.id, live.stop.signal);
+    const running = runningTasks.of(task.id);
+    if (!running.isStopping && task.status === "idle") {
+      const slot = slots.take(task.id, running.stop.signal);
       slot.catch(() => undefined); // stopped while waiting
       await this.change(task, { kind: "woken" });
       this.start(task, slot);
     }
-    live.isWaking = false;
+    running.isWaking = false;
   }
 
   /**
@@ -84,19 +84,19 @@ export class Activations {
   }
 
   /** Returns the messages not yet passed to the agent, and marks them as passed. */
-  hand(task: TaskRecord): readonly TaskMessage[] {
-    const { handed } = this.#parts.runningTasks.of(task.id);
-    const messages = untold(task).filter(({ id }) => !handed.has(id));
-    for (const { id } of messages) handed.add(id);
+  takeMessages(task: TaskRecord): readonly TaskMessage[] {
+    const { passed } = this.#parts.runningTasks.of(task.id);
+    const messages = undelivered(task).filter(({ id }) => !passed.has(id));
+    for (const { id } of messages) passed.add(id);
     return messages;
   }
 
   /** Asks the runner to release the task's resources. Abandons it after the grace period. */
   async release(task: TaskRecord): Promise<void> {
     const { runningTasks, options } = this.#parts;
-    const live = runningTasks.get(task.id);
-    if (!live?.isHolding) return;
-    live.isHolding = false;
+    const running = runningTasks.get(task.id);
+    if (!running?.isHolding) return;
+    running.isHolding = false;
     await this.within(GRACE_MS, async () => options.runner.release?.(task));
   }
 
@@ -110,7 +110,7 @@ export class Activations {
     timer.abort();
   }
 
-  async #activate(task: TaskRecord, live: RunningTask, slot: Promise<void>): Promise<void> {
+  async #run(task: TaskRecord, running: RunningTask, slot: Promise<void>): Promise<void> {
     const { runningTasks } = this.#parts;
     try {
       await slot;
@@ -119,57 +119,57 @@ export class Activations {
     }
     const runs = await runningTasks.runExclusive(
       task.id,
-      async () => !live.isStopping && (task.status === "running" || this.change(task, { kind: "slot_taken" })),
+      async () => !running.isStopping && (task.status === "running" || this.change(task, { kind: "slot_taken" })),
     );
-    if (!runs || live.isStopping) return;
-    live.handed.clear();
-    const end = await this.#turn(task, live);
-    if (live.isStopping) return;
-    const answer = await this.#answer(task, end);
+    if (!runs || running.isStopping) return;
+    running.passed.clear();
+    const end = await this.#runAgent(task, running);
+    if (running.isStopping) return;
+    const answer = await this.#dataOf(task, end);
     await this.release(task);
     await runningTasks.runExclusive(task.id, async () => {
-      if (!live.isStopping) await this.#rest(task, live, { end, answer });
+      if (!running.isStopping) await this.#endRun(task, running, { end, answer });
     });
   }
 
-  async #turn(task: TaskRecord, live: RunningTask): Promise<TurnEnd | { kind: "broke"; error: string }> {
+  async #runAgent(task: TaskRecord, running: RunningTask): Promise<AnswerEnd | { kind: "broke"; error: string }> {
     const { options } = this.#parts;
-    const messages = this.hand(task);
-    live.isHolding = true;
+    const messages = this.takeMessages(task);
+    running.isHolding = true;
     try {
-      const end = await options.runner.turn(task, messages, {
-        signal: live.stop.signal,
+      const end = await options.runner.answer(task, messages, {
+        signal: running.stop.signal,
         activity: (message) => {
-          live.activity = { message: message.slice(0, 200), timestamp: options.stamp.now() };
+          running.activity = { message: message.slice(0, 200), timestamp: options.stamp.now() };
         },
         mcpTask: (known) => {
-          live.mcpTask = { ...known, updatedAt: options.stamp.now() };
+          running.mcpTask = { ...known, updatedAt: options.stamp.now() };
           options.onChange();
         },
       });
       return end.kind === "answered" && end.response.trim() === "" ? { kind: "empty" } : end;
     } catch (error) {
-      if (live.stop.signal.aborted) return { kind: "aborted" };
+      if (running.stop.signal.aborted) return { kind: "aborted" };
       options.onDefect?.(error);
       return { kind: "broke", error: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
     }
   }
 
-  async #answer(task: TaskRecord, end: TurnEnd | { kind: "broke"; error: string }): Promise<Answer> {
+  async #dataOf(task: TaskRecord, end: AnswerEnd | { kind: "broke"; error: string }): Promise<Answer> {
     const error = "error" in end ? end.error : end.kind === "limit" ? end.message : undefined;
-    const words = "response" in end ? (end.response ?? "") : "";
-    const spoken = end.kind === "aborted" || end.kind === "broke" ? {} : { turn: task.turns.length + 1 };
+    const response = "response" in end ? (end.response ?? "") : "";
+    const answerNumber = end.kind === "aborted" || end.kind === "broke" ? {} : { turn: task.turns.length + 1 };
     const limit = end.kind === "limit" && { limit: end.limit };
     return {
-      ...spoken,
-      ...(words !== "" && (await this.#kept(words))),
+      ...answerNumber,
+      ...(response !== "" && (await this.#storeAnswer(response))),
       ...defined({ error }),
       ...limit,
     };
   }
 
   /** Stores a large answer in a file. If that fails, the answer goes into the log: answers are never truncated. */
-  async #kept(response: string): Promise<Answer> {
+  async #storeAnswer(response: string): Promise<Answer> {
     if (response.length <= LARGE_CHARACTERS) return { response };
     try {
       return { responseFile: await this.#parts.options.keepLarge(response) };
@@ -178,23 +178,23 @@ export class Activations {
     }
   }
 
-  async #rest(
+  async #endRun(
     task: TaskRecord,
-    live: RunningTask,
-    { end, answer }: { end: TurnEnd | { kind: "broke"; error: string }; answer: Answer },
+    running: RunningTask,
+    { end, answer }: { end: AnswerEnd | { kind: "broke"; error: string }; answer: Answer },
   ): Promise<void> {
     if (end.kind === "broke") {
       await this.#end(task, { kind: "broke" }, answer);
       return;
     }
-    if (end.kind !== "failed" && end.kind !== "aborted") await this.#confirmHanded(task, live);
-    const isTold = task.messages.some(({ id }) => !live.handed.has(id));
-    live.isWaking = isTold;
-    const continues = (task.spec.multiTurn && !this.#isOrphan(task)) || isTold;
-    const signal = { kind: "turn_ended", outcome: end.kind, continues } as const;
+    if (end.kind !== "failed" && end.kind !== "aborted") await this.#confirmPassed(task, running);
+    const hasNewMessages = task.messages.some(({ id }) => !running.passed.has(id));
+    running.isWaking = hasNewMessages;
+    const continues = (task.spec.multiTurn && !this.#hasEndedAncestor(task)) || hasNewMessages;
+    const signal = { kind: "answer_ended", outcome: end.kind, continues } as const;
     if (continues) await this.change(task, signal, answer);
     else await this.#end(task, signal, answer);
-    if (isTold) await this.wake(task);
+    if (hasNewMessages) await this.wake(task);
   }
 
   /** Ends the task. Idle agents that it started get no more messages, so they end with it. */
@@ -212,7 +212,7 @@ export class Activations {
   /** Ends a parent that stayed idle only because this task was running. */
   async #dismissParent({ parentId }: TaskRecord): Promise<void> {
     const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
-    if (parent === undefined || !this.#isOrphan(parent)) return;
+    if (parent === undefined || !this.#hasEndedAncestor(parent)) return;
     await this.#dismiss(parent);
     if (isFinal(parent.status)) await this.#dismissParent(parent);
   }
@@ -230,14 +230,14 @@ export class Activations {
   }
 
   /** Whether the agent that started it, or any ancestor, has ended. */
-  #isOrphan({ parentId }: TaskRecord): boolean {
+  #hasEndedAncestor({ parentId }: TaskRecord): boolean {
     const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
-    return parent !== undefined && (isFinal(parent.status) || this.#isOrphan(parent));
+    return parent !== undefined && (isFinal(parent.status) || this.#hasEndedAncestor(parent));
   }
 
   /** Marks the passed messages as delivered: an agent that has answered has received them. */
-  async #confirmHanded(task: TaskRecord, live: RunningTask): Promise<void> {
-    const messageIds = task.messages.flatMap(({ id }) => (live.handed.has(id) ? [id] : []));
+  async #confirmPassed(task: TaskRecord, running: RunningTask): Promise<void> {
+    const messageIds = task.messages.flatMap(({ id }) => (running.passed.has(id) ? [id] : []));
     if (messageIds.length === 0) return;
     const data = { taskId: task.id, messageIds };
     const isGone = (): boolean => !task.messages.some(({ id }) => messageIds.includes(id));

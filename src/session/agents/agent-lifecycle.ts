@@ -1,22 +1,22 @@
 /**
- * Lifecycle events of agents for clients of the wire.
+ * Lifecycle events of agents for clients of the wire: `subagent.started`, and `subagent.completed` or
+ * `subagent.failed`.
  *
- * An agent has one `subagent.started` and one end event, however many messages it answers. An agent selected by its
- * definition also has `subagent.selected` before them and `subagent.deselected` after them.
- * An activation ends when the agent ends, when its work fails, or when the session closes. An agent that continues
- * afterwards starts a new activation.
+ * One pair covers all messages that the agent answers until it ends, its work fails, or the session closes. An agent
+ * that continues afterwards has another pair. For an agent selected by its definition, `subagent.selected` precedes
+ * the pair and `subagent.deselected` follows it.
  */
 import { defined } from "../../lib/defined.ts";
 import type { Emit, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { TaskRecord, TaskUsage } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 
-interface Life {
+interface OpenLifecycle {
   isSelected: boolean;
   began: EventOf<"subagent.started"> | undefined;
   /** The time of the agent's latest event. */
   last: string;
-  /** The agent's totals before this activation. */
+  /** The agent's totals before `subagent.started`. */
   before: Totals;
 }
 
@@ -35,7 +35,7 @@ export interface AgentFacts {
   readonly tools?: readonly string[] | null;
 }
 
-export interface AgentActivationsParts {
+export interface AgentLifecycleParts {
   /** Returns an emit function for the agent. It waits while the log cannot be written. */
   emitOf(agentId: string): Emit;
   factsOf(task: TaskRecord): AgentFacts;
@@ -43,12 +43,12 @@ export interface AgentActivationsParts {
   usageOf(task: TaskRecord): TaskUsage;
 }
 
-export class AgentActivations {
-  readonly #parts: AgentActivationsParts;
-  readonly #open = new Map<string, Life>();
+export class AgentLifecycle {
+  readonly #parts: AgentLifecycleParts;
+  readonly #open = new Map<string, OpenLifecycle>();
   readonly #pending = new Set<Promise<unknown>>();
 
-  constructor(parts: AgentActivationsParts) {
+  constructor(parts: AgentLifecycleParts) {
     this.#parts = parts;
   }
 
@@ -70,7 +70,7 @@ export class AgentActivations {
     this.#open.clear();
   }
 
-  /** Starts an activation, unless one is still open from an earlier message. */
+  /** Emits the start, unless an earlier one has no end yet. */
   async begin(task: TaskRecord): Promise<void> {
     const { id, spec, mode, parentId } = task;
     if (this.#open.get(id)?.began) return;
@@ -97,12 +97,12 @@ export class AgentActivations {
     await started;
   }
 
-  /** Ends the activation if the new state requires it. The end is logged before any event that waits for it. */
+  /** Emits the end if the new state requires it. It is logged before any event that waits for it. */
   onState(task: TaskRecord): void {
     if (isFinal(task.status) || (task.status === "idle" && task.reason !== "finished")) this.#end(task.id, task);
   }
 
-  /** Ends every open activation but those of agents that work without this process. Resolves when all ends are in the log. */
+  /** Emits the missing ends, except those of agents that work without this process. Resolves when all ends are in the log. */
   async endAll(taskOf: (id: string) => TaskRecord | undefined): Promise<void> {
     for (const id of [...this.#open.keys()]) {
       const task = taskOf(id);
@@ -127,7 +127,7 @@ export class AgentActivations {
     if (life.isSelected) this.#track(emit("subagent.deselected", {}));
   }
 
-  #spent(task: TaskRecord, { before, began, last }: Life) {
+  #spent(task: TaskRecord, { before, began, last }: OpenLifecycle) {
     const { tokens, toolCalls, activeMs } = this.#totalsOf(task);
     const active = activeMs - before.activeMs;
     const known = Date.parse(last) - Date.parse(began?.timestamp ?? last);
@@ -151,10 +151,10 @@ export class AgentActivations {
     said.then(done, done);
   }
 
-  #of(agentId: string, timestamp: string): Life {
+  #of(agentId: string, timestamp: string): OpenLifecycle {
     const known = this.#open.get(agentId);
     if (known) return known;
-    const life: Life = { isSelected: false, began: undefined, last: timestamp, before: nothing };
+    const life: OpenLifecycle = { isSelected: false, began: undefined, last: timestamp, before: nothing };
     this.#open.set(agentId, life);
     return life;
   }

@@ -9,69 +9,70 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import type { LoopOutcome } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import { GOES_ON } from "../../tasks/ports.ts";
+import { DETACHED } from "../../tasks/ports.ts";
 import type { SentWork, TaskRecord } from "../../tasks/task-record.ts";
 import type { Limits } from "../budget/budget.ts";
 import type { Conversation } from "../conversation.ts";
 
 /** The way to other workers. */
-export interface AgentsElsewhere {
+export interface RemoteAgents {
   /** Returns the reason why the agent has to run here, or undefined. */
   refusal(definition: AgentDefinition): Promise<string | undefined>;
   /** Submits the work. Submitting it again has no effect. */
-  submit(work: WorkElsewhere): Promise<void>;
+  submit(work: RemoteWork): Promise<void>;
   /** Waits until the work has ended, however long that takes. Rejects when the signal aborts. */
-  ended(work: SentWork, signal: AbortSignal): Promise<EndElsewhere>;
+  ended(work: SentWork, signal: AbortSignal): Promise<RemoteEnd>;
   /** Asks for the end of the work, whether it runs or waits. */
   stop(workId: string): Promise<void>;
   /** Returns what the work has used so far. */
-  usedSoFar(work: SentWork): Promise<Pick<EndElsewhere, "usage" | "seq">>;
+  usedSoFar(work: SentWork): Promise<Pick<RemoteEnd, "usage" | "seq">>;
   /** Returns the id of an agent's session. */
   sessionOf(taskId: string): string;
 }
 
-export interface WorkElsewhere {
+export interface RemoteWork {
   readonly task: TaskRecord;
   readonly definition: AgentDefinition;
   readonly sent: SentWork;
   readonly prompt: string;
 }
 
-export interface EndElsewhere
+export interface RemoteEnd
   extends Pick<EventData<"troupe.task_returned">, "outcome" | "message" | "changes" | "usage" | "seq"> {
   readonly answer?: string;
 }
 
-export interface TurnElsewhere {
+export interface RemoteAnswer {
   /** Returns the current record. */
   task(): TaskRecord;
   readonly definition: AgentDefinition;
-  readonly port: AgentsElsewhere;
+  readonly port: RemoteAgents;
   readonly conversation: Conversation;
   readonly emit: Emit;
-  /** Reserves a part of the budgets that apply to the agent, until `settled`. `known`: what an earlier process reserved. */
+  /** Reserves a part of the budgets that apply to the agent, until `usageCounted`. `known`: what an earlier process reserved. */
   reserve(known: Limits | undefined): Limits | LimitReached;
-  settled(): void;
+  usageCounted(): void;
   /** Returns how many agents may still be started for this message. */
   remainingAgents(): number;
 }
 
-export interface TurnPorts {
-  /** Aborts when the agent is stopped, or left. */
+export interface RemoteAnswerPorts {
+  /** Aborts when the agent is stopped, or when this process detaches from it. */
   readonly signal: AbortSignal;
   /** Puts messages that have arrived into the conversation. */
   deliver(): Promise<void>;
   beforeStopping(): Promise<"stop" | "continue">;
 }
 
-/** An agent elsewhere may start this part of the agents that are left. */
-const PART_OF_AGENTS = 8;
-/** Time that a stopped agent has to end, so that all its usage is counted. After that counts what it has used so far. */
+/** A remote agent may start 1/8 of the agents that may still be started. */
+const REMAINING_AGENTS_DIVISOR = 8;
+/** Time that a stopped agent has to end, so that all its usage is counted. After that, only the usage reported so far is
+ * counted. */
 const STOP_MS = 1_500;
 
-export async function runElsewhere(turn: TurnElsewhere, ports: TurnPorts): Promise<LoopOutcome> {
+export async function runRemotely(turn: RemoteAnswer, ports: RemoteAnswerPorts): Promise<LoopOutcome> {
   for (;;) {
-    const end = await oneWork(turn, ports.signal);
+    const end = await runWork(turn, ports.signal);
     if ("kind" in end) return end;
     await ports.deliver();
     if (unanswered(turn.conversation) !== "") continue;
@@ -80,22 +81,22 @@ export async function runElsewhere(turn: TurnElsewhere, ports: TurnPorts): Promi
 }
 
 /** Submits one piece of work, or attaches to the one that was submitted. Returns its answer, or the outcome of the turn. */
-async function oneWork(turn: TurnElsewhere, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
+async function runWork(turn: RemoteAnswer, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
   const { conversation, port, definition } = turn;
-  const said = unanswered(conversation);
+  const prompt = unanswered(conversation);
   const { sent: last } = turn.task();
   const earlier = last?.isPast ? undefined : last;
   // It ended just before this process attached to the turn.
-  if (earlier?.returned && (said === "" || earlier.returned.outcome !== "done"))
+  if (earlier?.returned && (prompt === "" || earlier.returned.outcome !== "done"))
     return outcomeOf(earlier.returned, lastAnswer(conversation));
   const reserved = turn.reserve(earlier && !earlier.returned ? (earlier.allowance ?? {}) : undefined);
   if ("limit" in reserved) return { kind: "limit", reached: reserved };
   try {
     const sent = earlier && !earlier.returned ? earlier : await send(turn, reserved);
-    if (said !== "") await port.submit({ task: turn.task(), definition, sent, prompt: said });
+    if (prompt !== "") await port.submit({ task: turn.task(), definition, sent, prompt });
     const end = await endOf(turn, sent, signal);
     if (end === undefined) return { kind: "aborted" };
-    if (end.answer !== undefined && said !== "") {
+    if (end.answer !== undefined && prompt !== "") {
       const messageId = sent.workId;
       await turn.emit("assistant.message", { messageId, content: end.answer, toolRequests: [] });
     }
@@ -103,29 +104,29 @@ async function oneWork(turn: TurnElsewhere, signal: AbortSignal): Promise<LoopOu
     await turn.emit("troupe.task_returned", { taskId: turn.task().id, workId: sent.workId, ...rest });
     return outcomeOf(end, end.answer ?? lastAnswer(conversation));
   } finally {
-    turn.settled();
+    turn.usageCounted();
   }
 }
 
-async function send(turn: TurnElsewhere, allowance: Limits): Promise<SentWork> {
+async function send(turn: RemoteAnswer, allowance: Limits): Promise<SentWork> {
   const { id: taskId, sent: earlier } = turn.task();
   const work = {
     session: turn.port.sessionOf(taskId),
     workId: crypto.randomUUID(),
-    agents: Math.floor(turn.remainingAgents() / PART_OF_AGENTS),
+    agents: Math.floor(turn.remainingAgents() / REMAINING_AGENTS_DIVISOR),
     ...(Object.keys(allowance).length > 0 && { allowance }),
   };
   await turn.emit("troupe.task_sent", { taskId, ...work });
   return { ...work, seq: earlier?.seq ?? 0 };
 }
 
-/** Returns undefined if the turn was left or stopped before the work ended. */
-async function endOf({ port }: TurnElsewhere, sent: SentWork, signal: AbortSignal): Promise<EndElsewhere | undefined> {
+/** Returns undefined if this process detached from the answer, or it was stopped, before the work ended. */
+async function endOf({ port }: RemoteAnswer, sent: SentWork, signal: AbortSignal): Promise<RemoteEnd | undefined> {
   try {
     return await port.ended(sent, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (signal.reason === GOES_ON) return undefined;
+    if (signal.reason === DETACHED) return undefined;
     await port.stop(sent.workId);
     const ended = port.ended(sent, AbortSignal.timeout(STOP_MS));
     return ended.catch(async () => ({ outcome: "aborted" as const, ...(await port.usedSoFar(sent)) }));
