@@ -54,7 +54,7 @@ export function attachRows(session: Session, options: ParkingOptions): AttachedR
   const canPark = (): boolean => {
     const pending = session.requests.pending();
     const { tasks } = session.agents;
-    const waiting = new Set<string | undefined>(tasks?.leaving.calls);
+    const waiting = new Set<string | undefined>(tasks?.detachable.calls);
     for (const request of pending) waiting.add(callOf(request) ?? questions.get(request.requestId));
     if (tasks?.isBusyHere || !pending.every(({ kind }) => waitsForLater(kind))) return false;
     if (running.size > 0 || pending.length > 0) return [...running].every((call) => waiting.has(call));
