@@ -59,7 +59,7 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "command-rules-lost",
     file: "src/session/turn/pending-messages.ts",
-    find: ", ...defined({ rules }) };",
+    find: ", ...defined({ rules: storedRules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
     title: "ORC-92 ORC-68 the agent that leads research keeps its limits and its gate after its process was killed",

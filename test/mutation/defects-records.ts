@@ -96,9 +96,9 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "interrupted-counts-as-failed",
     file: "src/tasks/task-state.ts",
-    find: '    case "running":\n      if (signal.kind === "turn_ended") return afterTurn(signal.outcome, signal.continues);',
+    find: '    case "running":\n      if (signal.kind === "answer_ended") return afterAnswer(signal.outcome, signal.continues);',
     replace:
-      '    case "running":\n      if (signal.kind === "process_gone") return { status: "failed", reason: "interrupted" };\n      if (signal.kind === "turn_ended") return afterTurn(signal.outcome, signal.continues);',
+      '    case "running":\n      if (signal.kind === "process_gone") return { status: "failed", reason: "interrupted" };\n      if (signal.kind === "answer_ended") return afterAnswer(signal.outcome, signal.continues);',
     test: "test/tasks/registry.test.ts",
     title: "makes interrupted agents idle, once, with their messages and notices, and nothing runs automatically",
     why: "An agent that a crash cut off could not go on.",
@@ -196,8 +196,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "changed-arguments-unchecked",
     file: "src/loop/run-calls.ts",
-    find: "changed ? rebind(call, run) : required(bound)",
-    replace: "required(bound)",
+    find: "changed ? rebind(call, run) : valueOrThrow(bound)",
+    replace: "valueOrThrow(bound)",
     test: "test/scenarios/hooks.test.ts",
     title: "cause an error of the call when the changed arguments do not fit",
     why: "Arguments that a hook changed would be ignored.",
@@ -260,8 +260,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "retry-hopeless",
     file: "src/model/retry.ts",
-    find: 'if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };',
-    replace: 'if (error.retryable === false) return { type: "hopeless" };',
+    find: 'if (!temporary.has(error.kind) || error.retryable === false) return { type: "permanent" };',
+    replace: 'if (error.retryable === false) return { type: "permanent" };',
     test: "test/model/retry.test.ts",
     title: "is not retried when its kind is final, even if the provider asks for a retry",
     why: "A wrong key would be tried again.",

@@ -148,7 +148,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "mcp-headers-to-others",
-    file: "src/tools/mcp/runWithHooks-fetch.ts",
+    file: "src/tools/mcp/guarded-fetch.ts",
     find: "      if (isOwn)\n",
     replace: "",
     test: "test/mcp/remote.test.ts",

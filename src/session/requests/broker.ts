@@ -111,7 +111,7 @@ export class Broker {
     const cannotBeAnswered = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
     const adopted = this.#takeAdopted(kind, data, options);
     if (cannotBeAnswered && !adopted) return Promise.resolve("unavailable");
-    const running = adopted ? this.#continueAdopted(adopted, data, options) : this.#run(kind, data, options);
+    const running = adopted ? this.#resume(adopted, data, options) : this.#run(kind, data, options);
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     // `answer` has checked the answer against the kind.
@@ -165,12 +165,12 @@ export class Broker {
 
   /** Adopts requests of an earlier process. They are pending under their old ids and can be answered. */
   adopt(requests: readonly PendingRequest[]): void {
-    for (const left of requests) {
-      const request = { ...left.data, kind: left.kind, requestId: left.requestId } as AnyRequest;
-      const entry = newEntry(request, left.toolCallId);
-      this.#adopted.set(entry, left);
-      if (left.answer) entry.end.resolve(left.answer);
-      else this.#pending.set(left.requestId, entry);
+    for (const earlier of requests) {
+      const request = { ...earlier.data, kind: earlier.kind, requestId: earlier.requestId } as AnyRequest;
+      const entry = newEntry(request, earlier.toolCallId);
+      this.#adopted.set(entry, earlier);
+      if (earlier.answer) entry.end.resolve(earlier.answer);
+      else this.#pending.set(earlier.requestId, entry);
     }
   }
 
@@ -185,22 +185,22 @@ export class Broker {
     if (this.#adopted.size === 0 || emit !== this.#options.emit) return undefined;
     const toolCallId = toolCallOf(data, {});
     const ofCall = [...this.#adopted].filter(
-      ([, left]) => left.kind === "permission" && left.toolCallId === toolCallId,
+      ([, earlier]) => earlier.kind === "permission" && earlier.toolCallId === toolCallId,
     );
-    for (const [entry, left] of ofCall) {
+    for (const [entry, earlier] of ofCall) {
       if (!isRefusal(entry.outcome)) continue;
-      this.#drop(entry, left);
+      this.#drop(entry, earlier);
       return entry.outcome;
     }
     if (asks) return undefined;
     const asked = this.#options.redact?.(data) ?? data;
-    for (const [entry, left] of ofCall) if (isSameRequest(left, asked) !== "other") this.#drop(entry, left);
+    for (const [entry, earlier] of ofCall) if (isSameRequest(earlier, asked) !== "other") this.#drop(entry, earlier);
     return undefined;
   }
 
   /** Ends adopted requests of a call that has ended. */
   forget(toolCallId: string): void {
-    for (const [entry, left] of this.#adopted) if (entry.toolCallId === toolCallId) this.#drop(entry, left);
+    for (const [entry, earlier] of this.#adopted) if (entry.toolCallId === toolCallId) this.#drop(entry, earlier);
   }
 
   /** Announces pending permission requests to clients again. */
@@ -240,9 +240,9 @@ export class Broker {
   }
 
   /** Continues an adopted request, which may already be answered. Announces it again unless it is a client tool. */
-  async #continueAdopted({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
-    if (left.answer) return left.answer;
-    const { kind, requestId } = left;
+  async #resume({ entry, earlier }: Adopted, data: object, options: RequestOptions): Promise<AnyRequestOutcome> {
+    if (earlier.answer) return earlier.answer;
+    const { kind, requestId } = earlier;
     entry.request = { ...data, kind, requestId } as AnyRequest;
     return this.#waitForEnd(entry, options, async () => {
       if (!this.#pending.has(requestId)) return;
@@ -252,17 +252,13 @@ export class Broker {
     });
   }
 
-  async #waitForEnd(
-    entry: Entry,
-    options: RequestOptions,
-    announceRequest: () => Promise<void>,
-  ): Promise<AnyRequestOutcome> {
+  async #waitForEnd(entry: Entry, options: RequestOptions, ask: () => Promise<void>): Promise<AnyRequestOutcome> {
     const { timeoutMs = TIMEOUT_MS, signal, emit = this.#options.emit } = options;
     const { kind, requestId } = entry.request;
     const cancel = (): void => void this.#end(entry, "cancelled");
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await announceRequest();
+      await ask();
       entry.isAnnounced = true;
       void this.#endAfter(entry, timeoutMs, entry.ended.signal);
       if (this.#pending.has(requestId)) {
@@ -283,14 +279,14 @@ export class Broker {
     if (this.#adopted.size === 0 || (options.emit ?? this.#options.emit) !== this.#options.emit) return undefined;
     const toolCallId = toolCallOf(data, options);
     const asked = this.#options.redact?.(data) ?? data;
-    for (const [entry, left] of this.#adopted) {
-      if (left.kind !== kind || left.toolCallId !== toolCallId) continue;
-      const sameness = isSameRequest(left, asked);
+    for (const [entry, earlier] of this.#adopted) {
+      if (earlier.kind !== kind || earlier.toolCallId !== toolCallId) continue;
+      const sameness = isSameRequest(earlier, asked);
       if (sameness === "same") {
         this.#adopted.delete(entry);
-        return { entry, left };
+        return { entry, earlier };
       }
-      if (sameness === "changed") this.#drop(entry, left);
+      if (sameness === "changed") this.#drop(entry, earlier);
     }
     return undefined;
   }
@@ -385,7 +381,7 @@ export function newBroker(
 
 interface Adopted {
   readonly entry: Entry;
-  readonly left: PendingRequest;
+  readonly earlier: PendingRequest;
 }
 
 const isRefusal = (outcome: AnyRequestOutcome | undefined): outcome is AnswersByKind["permission"] =>
