@@ -98,11 +98,6 @@ it("repairs open folders, locks of dead processes and a damaged index with --fix
   const sessions = join(at.home, "session-state");
   const [{ sessionId }] = JSON.parse((await at.run(["sessions", "list", "--json"])).stdout) as [{ sessionId: string }];
   const lock = join(sessions, sessionId, "lock");
-  chmodSync(sessions, 0o755);
-  writeFileSync(
-    join(at.home, "session-store.db"),
-    "this is no database, but it is long enough to be read as one\n".repeat(200),
-  );
   // A process that takes the lock and is killed leaves it behind.
   const child = spawn(
     process.execPath,
@@ -127,6 +122,12 @@ it("repairs open folders, locks of dead processes and a damaged index with --fix
   await expect.poll(() => existsSync(lock) && readFileSync(lock, "utf8").includes(`"pid":${child.pid},`)).toBe(true);
   child.kill("SIGKILL");
   await ended;
+  // After the process ended: it would repair what it meets.
+  chmodSync(sessions, 0o755);
+  writeFileSync(
+    join(at.home, "session-store.db"),
+    "this is no database, but it is long enough to be read as one\n".repeat(200),
+  );
   const before = await at.report();
   const statuses = (report: typeof before) =>
     ["state.permissions", "state.locks", "state.index"].map((id) => report.of(id).map(({ status }) => status));
