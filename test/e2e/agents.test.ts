@@ -70,7 +70,7 @@ const eventsIn = (home: string): SessionEvent[] => {
 };
 
 describe("troupe agents", () => {
-  it("lists, shows, makes and checks agents of this place", () =>
+  it("troupe agents lists, shows, makes and checks agents of this place", () =>
     withPlace(async (place) => {
       const made = await troupe(["agents", "new", "api tests"], place);
       expect(made.code).toBe(0);
@@ -91,7 +91,7 @@ describe("troupe agents", () => {
 });
 
 describe("the agent of --agent", () => {
-  it("SDK-05 SDK-13 SDK-16 SDK-34 leads from the first request on, with its prompt and only its tools", () =>
+  it("SDK-05 SDK-13 SDK-16 SDK-34 the agent of --agent leads from the first request on, with its own tools", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/the-reader.md", agent("name: The Reader\ntools: [view, glob]"));
       const steps = [calls(["create", { path: "x.txt", file_text: "x" }]), says("could not")];
@@ -107,7 +107,7 @@ describe("the agent of --agent", () => {
       ]);
     }));
 
-  it("SDK-06 SDK-11 has all tools of the session without a list, and no skill that it does not name", () =>
+  it("SDK-06 SDK-11 the agent of --agent without a list has all tools, and no skill that it does not name", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent(""));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
@@ -117,7 +117,7 @@ describe("the agent of --agent", () => {
       expect(JSON.stringify(led.first.messages)).not.toContain("BOWLINE");
     }));
 
-  it("SDK-10 SDK-12 gets its skills in full with its prompt, without a skill tool, and missing ones are reported", () =>
+  it("SDK-10 SDK-12 the agent of --agent gets its skills in full, and missing ones are reported", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("tools: [view]\nskills: [knots, sails]"));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
@@ -130,7 +130,7 @@ describe("the agent of --agent", () => {
       expect(warnings).toEqual([expect.stringContaining("names the skill sails")]);
     }));
 
-  it("SDK-08 may be one that models cannot choose, but not one that users cannot choose", () =>
+  it("SDK-08 --agent can name an agent that models cannot choose, but not one that users cannot choose", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/hidden.md", agent("infer: false"));
       place.write("project/.troupe/agents/inner.md", agent("user-invocable: false"));
@@ -144,7 +144,7 @@ describe("the agent of --agent", () => {
       expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("user-invocable: false") });
     }));
 
-  it("SDK-14 fails with a clear error for an unknown name", () =>
+  it("SDK-14 --agent fails with a clear error for an unknown name", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent(""));
       expect(await troupe(["-p", "x", "--agent", "laed"], place)).toEqual({
@@ -156,7 +156,7 @@ describe("the agent of --agent", () => {
       });
     }));
 
-  it("uses its model and effort unless others are given, and fails when its model cannot be used", () =>
+  it("the agent of --agent uses its own model and effort by default, and fails when its model is unusable", () =>
     withPlace(async (place) => {
       await using server = await modelServer({ steps: [says("a"), says("b"), says("c")] });
       place.write(
@@ -182,7 +182,7 @@ describe("the agent of --agent", () => {
       expect(await troupe(["-p", "x", "--agent", "must"], place)).toMatchObject({ code: 2 });
     }));
 
-  it("stays within its limits, and within narrower ones that are given", () =>
+  it("the agent of --agent stays within its limits, and within narrower ones that are given", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("limits: { turns: 1 }"));
       const steps = [calls(["view", { path: "." }]), says("too late")];
@@ -194,7 +194,7 @@ describe("the agent of --agent", () => {
       expect(limitsOfMainAgent(undefined, { turns: 2 })).toEqual({ turns: 2 });
     }));
 
-  it("brings its MCP servers", () =>
+  it("the agent of --agent brings its MCP servers", () =>
     withPlace(async (place) => {
       const args = JSON.stringify([resolve("test/mcp/servers/version-one.mjs")]);
       const command = JSON.stringify(process.execPath);
@@ -206,7 +206,7 @@ describe("the agent of --agent", () => {
       expect(brought.every((name) => name.includes("toolbox") || name.includes("mcp"))).toBe(true);
     }));
 
-  it("is kept when the session is resumed, until another agent or none is chosen", () =>
+  it("the agent of --agent is kept when the session is resumed, until another agent or none is chosen", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
       place.write("home/agents/other.md", agent("tools: [grep]", "You are the OTHER."));
@@ -229,7 +229,7 @@ describe("the agent of --agent", () => {
       ]);
     }));
 
-  it("does not resume with more rights when the main agent no longer exists", () =>
+  it("the agent of --agent does not resume with more rights when the main agent no longer exists", () =>
     withPlace(async (place) => {
       place.write("home/agents/lead.md", agent("tools: [view]"));
       await lead(place, { agents: { main: "lead" } });
@@ -239,7 +239,7 @@ describe("the agent of --agent", () => {
       expect(stderr).toMatch(/The agent 'lead' cannot be used: .*--agent default/);
     }));
 
-  it("SDK-25 has a tool hidden from the main agent if it lists that tool, and its agents have no more tools than it", () =>
+  it("SDK-25 the agent of --agent has a hidden tool that it lists, and its agents have no more tools than it", () =>
     withPlace(async ({ cwd, home, write }) => {
       write("home/agents/lead.md", agent("tools: [view, grep, task]"));
       await using server = await modelServer({

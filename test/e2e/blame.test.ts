@@ -37,7 +37,7 @@ describe("troupe blame", () => {
   });
   afterAll(() => folder[Symbol.asyncDispose]());
 
-  it("names agent, prompt, words, approval and call, also after later turns moved the line", async () => {
+  it("troupe blame names agent, prompt, words, approval and call, also after later turns moved the line", async () => {
     expect(readFileSync(file, "utf8")).toBe("A title\nold one\nnew two\nby hand\nold four\nmore by hand\n");
     const { code, stdout } = await run("blame", "poem.txt:3");
     expect(code).toBe(0);
@@ -51,7 +51,7 @@ describe("troupe blame", () => {
     expect(stdout).toMatch(/^approval +allowed by .+: .+$/m);
   });
 
-  it("names the turn that wrote a line, not the first one of the session", async () => {
+  it("troupe blame names the turn that wrote a line, not the first one of the session", async () => {
     const { code, stdout } = await run("blame", `${file}:1`, "--json");
     expect(code).toBe(0);
     const { origin, ...place } = JSON.parse(stdout) as { origin: Record<string, string> };
@@ -71,7 +71,7 @@ describe("troupe blame", () => {
     [2, "old one", "was there before"],
     [4, "by hand", "was changed by hand afterwards"],
     [6, "more by hand", "was added by hand"],
-  ])("names no author for line %i, %j, that %s", async (line, text) => {
+  ])("troupe blame names no author for line %i, %j, that %s", async (line, text) => {
     const { code, stdout } = await run("blame", `poem.txt:${line}`);
     expect(code).toBe(0);
     expect(stdout).toBe(
@@ -79,7 +79,7 @@ describe("troupe blame", () => {
     );
   });
 
-  it("shows the command for a line that a command changed or created", async () => {
+  it("troupe blame shows the command for a line that a command changed or created", async () => {
     const commands = ["sed -i 's/old four/new four/' poem.txt", "printf 'first\\nsecond\\n' > made.txt"];
     const steps = commands.map((command) => ({
       say: "By command.",
@@ -112,7 +112,7 @@ describe("troupe blame", () => {
     ["line 0", ["poem.txt:0"], "poem.txt has no line 0."],
     ["a line behind the end", ["poem.txt:99"], "poem.txt has no line 99."],
     ["a file that does not exist", ["none.txt:1"], "none.txt cannot be read."],
-  ])("refuses %s", async (_, args, message) => {
+  ])("troupe blame refuses %s", async (_, args, message) => {
     expect(await run("blame", ...args)).toMatchObject({
       ...{ code: 2, stdout: "" },
       stderr: expect.stringContaining(message),

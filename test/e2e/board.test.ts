@@ -34,7 +34,7 @@ const add = (name: string): object =>
   call({ command: "add", name, description: `About ${name}`, context: `All about ${name}.` });
 
 describe("troupe board", () => {
-  it("adds, shows, lists, prunes, and takes back", async () => {
+  it("troupe board adds, shows, lists, prunes, and takes back", async () => {
     const home = newHome();
     expect(await board(home, "list")).toMatchObject({
       code: 0,
@@ -80,7 +80,7 @@ describe("troupe board", () => {
     [["consolidate"], 2, /No session has worked in this folder/],
   ];
 
-  it("says what is wrong in one line", async () => {
+  it("troupe board reports a mistake in one line", async () => {
     const home = newHome();
     await board(home, "add", "style", "Tabs.");
     const ends = await Promise.all(mistakes.map(([args]) => board(home, ...args)));
@@ -92,7 +92,7 @@ describe("troupe board", () => {
     }
   });
 
-  it("names the repository of notes that a folder had before it was trusted", async () => {
+  it("troupe board names the repository of notes that a folder had before it was trusted", async () => {
     const home = newHome();
     const own = join(folder.path, "clone");
     mkdirSync(join(own, ".git"), { recursive: true });
@@ -106,13 +106,13 @@ describe("troupe board", () => {
     expect((await at("list", "--trust-folder", "--repository", name)).stdout).toContain("style");
   });
 
-  it("is refused inside a command of an agent", async () => {
+  it("troupe board is refused inside a command of an agent", async () => {
     const home = newHome();
     const inside = await troupe(["board", "add", "x", "y"], { cwd, home, environment: { TROUPE_SHELL: "1" } });
     expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("not changed from inside")]);
   });
 
-  it("consolidates on demand, with a diff and an undo; its session is never resumed as the last one", async () => {
+  it("troupe board consolidates on demand, with a diff and an undo, in a session that is never resumed", async () => {
     const home = newHome();
     await board(home, "add", "style", "Tabs.");
     const talk = script(folder.path, [{ say: "Tests run with make check." }]);
@@ -139,7 +139,7 @@ describe("troupe board", () => {
 });
 
 describe("--agent rem-agent", () => {
-  it("is reserved for troupe: a user who asks for it gets an error", async () => {
+  it("--agent rem-agent is an error, because that agent is reserved for troupe", async () => {
     const home = newHome();
     const ended = await troupe(["--agent", "rem-agent", "-p", "x", "--model", "understudy"], {
       cwd,
@@ -151,7 +151,7 @@ describe("--agent rem-agent", () => {
 });
 
 describe("the end of a session with the board", () => {
-  it("MEM-41 MEM-44 ORC-81 starts a process that puts the last turn on the board and leaves nothing behind", async () => {
+  it("MEM-41 MEM-44 ORC-81 the end of a session starts a process that adds the last turn to the board", async () => {
     const home = newHome();
     const environment = { PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" };
     const runtime = createRuntime({ environment: { ...environment, COPILOT_SUBCONSCIOUS: "on" }, home });
@@ -190,7 +190,7 @@ describe("the end of a session with the board", () => {
 });
 
 describe("the end of the program", () => {
-  it("MEM-42 does not wait for the process that it started", async () => {
+  it("MEM-42 the end of the program does not wait for the consolidation that it started", async () => {
     const home = newHome();
     const talk = script(
       folder.path,

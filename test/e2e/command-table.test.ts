@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-it("shows the help of a command the same way with --help, help before it and help after it", async () => {
+it("troupe shows the help of a command with --help, help before it and help after it", async () => {
   const [flag, before, after] = [
     await run("tasks", "merge", "--help"),
     await run("help", "tasks", "merge"),
@@ -33,7 +33,7 @@ it("shows the help of a command the same way with --help, help before it and hel
   expect(await run("tasks", "help")).toEqual(whole);
 });
 
-it("shows topics, and suggests the nearest word", async () => {
+it("troupe shows topics, and suggests the nearest word", async () => {
   expect((await run("help", "permissions")).stdout).toContain("shell(npm test)");
   expect((await run("help", "exit-codes")).stdout).toContain("| 130 |");
   const models = (await run("help", "models")).stdout;
@@ -53,7 +53,7 @@ it("shows topics, and suggests the nearest word", async () => {
   });
 });
 
-it("refuses a flag that the command does not take, and names it", async () => {
+it("troupe refuses a flag that the command does not take, and names it", async () => {
   expect(await run("sessions", "list", "--purge")).toEqual({
     code: 2,
     stdout: "",
@@ -71,7 +71,7 @@ it("refuses a flag that the command does not take, and names it", async () => {
   });
 });
 
-it("takes every flag that the help of a command lists", async () => {
+it("troupe takes every flag that the help of a command lists", async () => {
   // Flags are checked before anything else happens, so an unknown id shows that the check has passed.
   const merge = commands.find(({ name }) => name === "tasks")?.subcommands?.find(({ name }) => name === "merge");
   const flags = Object.keys(merge?.flags ?? {}).flatMap((name) => {
@@ -83,11 +83,11 @@ it("takes every flag that the help of a command lists", async () => {
   expect(stderr).not.toContain("does not take");
 });
 
-it("names the help of the command in a usage error", async () => {
+it("troupe names the help of the command in a usage error", async () => {
   expect((await run("sessions", "show")).stderr).toContain("See `troupe sessions show --help`.");
 });
 
-it("prints a man page", async () => {
+it("troupe prints a man page", async () => {
   const { code, stdout } = await run("help", "--man");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^\.TH TROUPE 1 /);

@@ -7,7 +7,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
 
 describe("slash commands in prompt mode", () => {
-  it("review with an agent, show its task, choose the main agent, plan, and run autopilot until done", async () => {
+  it("/review, /tasks, /agent, /plan and /autopilot work in prompt mode", async () => {
     await using folder = await tempFolder();
     const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
     mkdirSync(join(cwd, ".github/agents"), { recursive: true });
@@ -65,7 +65,7 @@ describe("slash commands in prompt mode", () => {
     expect(await say("/fly", [], "--continue")).toMatchObject({ code: 2, stdout: "" });
   });
 
-  it("show the configured MCP servers with /mcp, before and after the first connection", async () => {
+  it("/mcp in prompt mode shows the configured servers, before and after the first connection", async () => {
     await using folder = await tempFolder();
     const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
     for (const made of [cwd, home]) mkdirSync(made, { mode: 0o700 });

@@ -70,7 +70,7 @@ async function typed(shell: readonly string[], lines: readonly string[], expecte
 }
 
 describe("bash", () => {
-  it("completes commands, subcommands and the flags that a command takes", async () => {
+  it("bash completion completes commands, subcommands and the flags that a command takes", async () => {
     expect(await inBash("ta")).toEqual(["tasks"]);
     expect(await inBash("tasks", "m")).toEqual(["merge"]);
     expect(await inBash("tasks", "merge", "x", "--")).toEqual(["--as", "--force", "--session", "--help"]);
@@ -78,7 +78,7 @@ describe("bash", () => {
     expect(await inBash("help", "perm")).toEqual(["permissions"]);
   });
 
-  it("completes values: fixed words, models, agents, sessions", async () => {
+  it("bash completion completes values: fixed words, models, agents, sessions", async () => {
     expect(await inBash("tasks", "merge", "x", "--as", "s")).toEqual(["squash"]);
     const models = await inBash("-p", "x", "--model", "anthropic/");
     expect(models.length).toBeGreaterThan(1);
@@ -88,29 +88,29 @@ describe("bash", () => {
     expect(await inBash("sessions", "show", "rel")).toEqual(["release"]);
   });
 
-  it("completes a value after =, where readline has split the word", async () => {
+  it("bash completion completes a value after =, where readline has split the word", async () => {
     expect(await inBash("--effort", "=", "hi")).toEqual(["high"]);
     expect(await inBash("--effort", "=")).toContain("low");
   });
 
-  it("leaves files and folders to the shell", async () => {
+  it("bash completion leaves files and folders to the shell", async () => {
     expect((await inBash("--share", "some")).sort()).toEqual(["some file.txt", "some folder"]);
     expect(await inBash("-C", "some")).toEqual(["some folder"]);
   });
 
-  it("offers nothing, and prints nothing, for a prompt and for an unknown command", async () => {
+  it("bash completion offers nothing, and prints nothing, for a prompt and for an unknown command", async () => {
     expect(await inBash("-p", "expl")).toEqual([]);
     expect(await inBash("frobnicate", "x")).toEqual([]);
   });
 
-  it("completes at a real prompt", async () => {
+  it("bash completion completes at a real prompt", async () => {
     const set = "PS1='ready> '; source <(troupe completion bash); echo load''ed\r→loaded";
     await typed(["bash", "--norc", "-i"], [set, "troupe tasks mer\t→tasks merge"], "tasks merge");
   });
 });
 
 describe.skipIf(!has("zsh"))("zsh", () => {
-  it("completes at a real prompt", async () => {
+  it("zsh completion completes at a real prompt", async () => {
     const set =
       "PS1='ready> '; autoload -Uz compinit; compinit -u; source <(troupe completion zsh); echo load''ed\r→loaded";
     await typed(["zsh", "-f", "-i"], [set, "troupe tasks mer\t→tasks merge"], "tasks merge");
@@ -119,7 +119,7 @@ describe.skipIf(!has("zsh"))("zsh", () => {
 });
 
 describe.skipIf(!has("fish"))("fish", () => {
-  it("completes commands with their descriptions, values and paths", async () => {
+  it("fish completion completes commands with their descriptions, values and paths", async () => {
     const inFish = async (line: string): Promise<string[]> => {
       const program = `troupe completion fish | source; complete -C '${line}'`;
       const { stdout } = await promisify(execFile)("fish", ["--no-config", "-c", program], { cwd, env: environment });
@@ -132,7 +132,7 @@ describe.skipIf(!has("fish"))("fish", () => {
   });
 });
 
-it("refuses an unknown shell", async () => {
+it("troupe completion refuses an unknown shell", async () => {
   expect(await troupe(["completion", "tcsh"], { cwd, home })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("bash, zsh, fish"),

@@ -22,7 +22,7 @@ async function desk(settings?: string) {
   };
 }
 
-it("sets, gets, lists and unsets values, each of its type", async () => {
+it("troupe config sets, gets, lists and unsets values, each of its type", async () => {
   await using at = await desk();
   expect(await at.run("list")).toMatchObject({ code: 0, stdout: expect.stringContaining("No settings.") });
   expect(await at.run("set model openai/gpt-5.2")).toMatchObject({ code: 0, stderr: "" });
@@ -50,7 +50,7 @@ it("sets, gets, lists and unsets values, each of its type", async () => {
   });
 });
 
-it("keeps comments, order and format of the file", async () => {
+it("troupe config keeps comments, order and format of the file", async () => {
   const text = '{\n  // the model at work\n  "model": "a/b", // for now\n  "stream": true\n}\n';
   await using at = await desk(text);
   await at.run("set model c/d");
@@ -60,7 +60,7 @@ it("keeps comments, order and format of the file", async () => {
   );
 });
 
-it("refuses unknown keys with the nearest one, and values of a wrong type, and changes nothing", async () => {
+it("troupe config refuses unknown keys with the nearest one, and values of a wrong type, and changes nothing", async () => {
   await using at = await desk();
   expect(await at.run("set modle x")).toMatchObject({
     code: 2,
@@ -78,7 +78,7 @@ it("refuses unknown keys with the nearest one, and values of a wrong type, and c
   expect(existsSync(at.file)).toBe(false);
 });
 
-it("names the line of a broken file, and leaves it alone", async () => {
+it("troupe config names the line of a broken file, and does not change it", async () => {
   const text = '{\n  "model": \n}\n';
   await using at = await desk(text);
   expect(await at.run("set stream true")).toMatchObject({
@@ -88,7 +88,7 @@ it("names the line of a broken file, and leaves it alone", async () => {
   expect(readFileSync(at.file, "utf8")).toBe(text);
 });
 
-it("masks secrets", async () => {
+it("troupe config masks secrets", async () => {
   const server = { command: "x", env: { TOKEN: "hunter2", OTHER: "$VARIABLE" } };
   await using at = await desk(JSON.stringify({ mcpServers: { files: server }, webSearch: { apiKey: "hunter3" } }));
   const all = [
@@ -104,7 +104,7 @@ it("masks secrets", async () => {
   expect(all[0]?.stdout).toContain('"$VARIABLE"');
 });
 
-it("writes the project's and the user's files in a project, and reports settings without effect there", async () => {
+it("troupe config writes project and user files in a project, and reports settings without effect there", async () => {
   await using at = await desk();
   const shared = join(at.cwd, ".troupe", "settings.json");
   const own = join(at.cwd, ".troupe", "settings.local.json");
@@ -122,7 +122,7 @@ it("writes the project's and the user's files in a project, and reports settings
   expect(await at.run("list --user --local")).toMatchObject({ code: 2 });
 });
 
-it("does not change the user's file through a link of the project", async () => {
+it("troupe config does not change the user's file through a link of the project", async () => {
   await using at = await desk('{"model":"mine"}');
   mkdirSync(join(at.cwd, ".troupe"));
   symlinkSync(at.file, join(at.cwd, ".troupe", "settings.json"));
@@ -133,7 +133,7 @@ it("does not change the user's file through a link of the project", async () => 
   expect(readFileSync(at.file, "utf8")).toBe('{"model":"mine"}');
 });
 
-it("is refused inside a command of an agent", async () => {
+it("troupe config is refused inside a command of an agent", async () => {
   await using at = await desk();
   const environment = { TROUPE_SHELL: "1" };
   expect(await at.run("set stream true", { environment })).toMatchObject({ code: 1 });
@@ -141,7 +141,7 @@ it("is refused inside a command of an agent", async () => {
   expect(existsSync(at.file)).toBe(false);
 });
 
-it("changes no project's settings in the folder above the state folder, where they would be the user's own", async () => {
+it("troupe config changes no project settings in the folder above the state folder", async () => {
   await using folder = await tempFolder();
   const home = join(folder.path, ".troupe");
   mkdirSync(home, { mode: 0o700 });

@@ -58,7 +58,7 @@ test("a server reports an unhandled rejection and an unhandled exception, and ke
   }
 });
 
-test("a prompt is answered in spite of a rejection without a handler", async () => {
+test("a prompt is answered despite a rejection without a handler", async () => {
   const slip = `
     const timer = setInterval(() => {
       if (process.listenerCount("unhandledRejection") === 0) return;

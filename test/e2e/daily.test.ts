@@ -48,7 +48,7 @@ const ok = [{ say: "ok" }];
 const create = { call: { name: "create", arguments: { path: "a.txt", file_text: "one\ntwo\n" } } };
 
 describe("sessions", () => {
-  it("never continues a session of another project", async () => {
+  it("--continue never continues a session of another project", async () => {
     await using at = await desk();
     await at.say(ok, ["-p", "hello"]);
     const there = await at.say(ok, ["-p", "more", "--continue"], { cwd: at.other });
@@ -58,7 +58,7 @@ describe("sessions", () => {
     expect(at.sessions()).toHaveLength(1);
   });
 
-  it("names no session after a command that needed none", async () => {
+  it("a command that needed no session names none", async () => {
     await using at = await desk();
     for (const command of ["/help", "/skills", "/usage"]) {
       const { code, stderr } = await at.run(["-p", command]);
@@ -67,7 +67,7 @@ describe("sessions", () => {
     expect(at.sessions()).toEqual([]);
   });
 
-  it("says on stderr that a resumed session worked in another folder", async () => {
+  it("a resumed session that worked in another folder is reported on stderr", async () => {
     await using at = await desk();
     await at.say(ok, ["-p", "hello"]);
     const [id = ""] = at.sessions();
@@ -77,7 +77,7 @@ describe("sessions", () => {
     expect(there).toMatchObject({ code: 0, stdout: "ok\n", stderr: expect.stringContaining(moved) });
   });
 
-  it("resumes the session that --session-id names when it exists", async () => {
+  it("--session-id resumes the session of that name when it exists", async () => {
     await using at = await desk();
     const id = ["--session-id", "0f0e0d0c-0000-4000-8000-000000000001"];
     expect(await at.say(ok, ["-p", "one", ...id])).toMatchObject({ code: 0 });
@@ -85,7 +85,7 @@ describe("sessions", () => {
     expect(at.events(id[1] ?? "").filter(({ type }) => type === "user.message")).toHaveLength(2);
   });
 
-  it("keeps no session for commands that answer by themselves and for mistyped ones", async () => {
+  it("commands that answer by themselves, and mistyped ones, store no session", async () => {
     await using at = await desk();
     expect(await at.say([], ["-p", "/help"])).toMatchObject({ code: 0 });
     expect(await at.say([], ["-p", "/usage"])).toMatchObject({ code: 0 });
@@ -98,7 +98,7 @@ describe("sessions", () => {
 });
 
 describe("errors", () => {
-  it("names the agents for an unknown one, and the reason for a broken file", async () => {
+  it("the error for an unknown agent lists the agents, and for a broken file the reason", async () => {
     await using at = await desk();
     mkdirSync(join(at.home, "agents"));
     writeFileSync(join(at.home, "agents/bad.md"), "---\ndescription: [\n---\nYou are bad.\n");
@@ -108,7 +108,7 @@ describe("errors", () => {
     expect(broken).toMatchObject({ code: 2, stderr: expect.stringMatching(/'bad' cannot be used: \S*bad\.md:\d+: /) });
   });
 
-  it("exits with 7 when the provider rejects the key", async () => {
+  it("troupe exits with 7 when the provider rejects the key", async () => {
     await using at = await desk();
     const server = createServer((_, response) => {
       response.writeHead(401, { "content-type": "application/json" }).end('{"error":{"message":"bad key"}}');
@@ -125,7 +125,7 @@ describe("errors", () => {
     expect({ code, stderr }).toEqual({ code: 7, stderr: expect.stringContaining("bad key") });
   });
 
-  it("takes 0 for --max-autopilot-continues, and no negative number", async () => {
+  it("--max-autopilot-continues accepts 0 and no negative number", async () => {
     await using at = await desk();
     const flag = (value: string) => ["-p", "x", "--autopilot", `--max-autopilot-continues=${value}`];
     const never = await at.say(ok, flag("0"));
@@ -134,7 +134,7 @@ describe("errors", () => {
     expect(await at.say(ok, flag("-1"))).toMatchObject({ code: 2, stderr: expect.stringContaining("0 or more") });
   });
 
-  it("shows why a check failed before the agent continues", async () => {
+  it("a failed check of autopilot is shown before the agent continues", async () => {
     await using at = await desk();
     const complete = { call: { name: "task_complete", arguments: { summary: "done" } } };
     const check = "test -e seen || { touch seen; echo not yet; false; }";
@@ -146,7 +146,7 @@ describe("errors", () => {
     });
   });
 
-  it("says which Node it needs when Node is too old", async () => {
+  it("troupe names the required Node version when Node is too old", async () => {
     await using at = await desk();
     const preload = join(at.folder.path, "old.cjs");
     writeFileSync(
@@ -160,7 +160,7 @@ describe("errors", () => {
 });
 
 describe("input and output", () => {
-  it("stores large and binary piped input in a file and shows the model where", async () => {
+  it("large and binary piped input is stored in a file whose path the model sees", async () => {
     await using at = await desk();
     const large = "0123456789abcdef\n".repeat(20_000);
     await at.say(ok, ["-p", "what is this?"], { stdin: large });
@@ -176,7 +176,7 @@ describe("input and output", () => {
     expect(last).not.toContain("\0");
   });
 
-  it("ends a run with the changed files, and troupe diff shows them", async () => {
+  it("a run ends with the changed files, and troupe diff shows them", async () => {
     await using at = await desk();
     const { stderr } = await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
     expect(stderr).toContain("1 file +2 −0 (a.txt) · troupe diff · troupe undo");
@@ -189,7 +189,7 @@ describe("input and output", () => {
     expect((await at.say(ok, ["-p", "nothing", "--continue"])).stderr).not.toContain("troupe undo");
   });
 
-  it("prints one JSON array for every list command, with --json and with --output-format json", async () => {
+  it("every list command prints one JSON array with --json and with --output-format json", async () => {
     await using at = await desk();
     await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
     const { stdout: help } = await at.run(["help", "json"]);
@@ -213,19 +213,19 @@ describe("input and output", () => {
     expect((await at.run(["search", "nothinglikeit", "--json"])).stdout).toBe("[]\n");
   });
 
-  it("prints events and the result for a prompt with --json", async () => {
+  it("a prompt with --json prints events and the result", async () => {
     await using at = await desk();
     const { stdout } = await at.say(ok, ["-p", "x", "--json"]);
     expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({ type: "result", outcome: "done" });
   });
 
-  it("prints deltas with --silent and --stream on", async () => {
+  it("a prompt with --silent and --stream on prints deltas", async () => {
     await using at = await desk();
     const { stdout } = await at.say(ok, ["-p", "x", "-s", "--output-format", "json", "--stream", "on"]);
     expect(stdout).toContain('"assistant.message_delta"');
   });
 
-  it("shows no part of a secret that is split over deltas", async () => {
+  it("a secret that is split over deltas is not printed in part", async () => {
     await using at = await desk();
     const secret = `ghp_${"0a1B2c3D4e5F6g7H8i9J".repeat(2).slice(0, 36)}`;
     const steps = [{ say: `The token is ${secret} here.`, chunkSize: 3 }];
@@ -242,7 +242,7 @@ describe("input and output", () => {
     expect(deltas.join("")).toBe("The token is [redacted:github-token] here.");
   });
 
-  it("puts what was typed into $ARGUMENTS of a command file", async () => {
+  it("$ARGUMENTS of a command file is replaced by the typed text", async () => {
     await using at = await desk();
     mkdirSync(join(at.cwd, ".claude/commands"), { recursive: true });
     writeFileSync(join(at.cwd, ".claude/commands/greet.md"), "Greet $ARGUMENTS warmly; first of all $1.\n");

@@ -40,7 +40,7 @@ async function desk() {
   };
 }
 
-it("checks every group, tests the built-in model, and ends with 0 without problems", async () => {
+it("troupe doctor checks every group, tests the built-in model, and exits with 0 without problems", async () => {
   await using at = await desk();
   await at.say("hello");
   const { code, ok, findings, of } = await at.report();
@@ -54,7 +54,7 @@ it("checks every group, tests the built-in model, and ends with 0 without proble
   expect(text).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Install\n {2}ok {7}troupe \d/) });
 });
 
-it("names the line of a broken settings file, and ends with 1", async () => {
+it("troupe doctor names the line of a broken settings file, and ends with 1", async () => {
   await using at = await desk();
   writeFileSync(join(at.home, "settings.json"), '{\n  "stream": "sometimes"\n}\n');
   mkdirSync(join(at.cwd, ".troupe"));
@@ -67,7 +67,7 @@ it("names the line of a broken settings file, and ends with 1", async () => {
   ]);
 });
 
-it("sends a request that may cost money only with --online, and one only", async () => {
+it("troupe doctor sends a request that may cost money only with --online, and one only", async () => {
   await using at = await desk();
   await using server = await modelServer({ handler: () => says("ready") });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any", TROUPE_API_KEY: "k" };
@@ -82,7 +82,7 @@ it("sends a request that may cost money only with --online, and one only", async
   expect(asked()).toBe(1);
 });
 
-it("reports a provider that rejects the key", async () => {
+it("troupe doctor reports a provider that rejects the key", async () => {
   await using at = await desk();
   await using server = await modelServer({ handler: () => httpStatus(401, { body: "no such key" }) });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any", TROUPE_API_KEY: "wrong" };
@@ -91,7 +91,7 @@ it("reports a provider that rejects the key", async () => {
   expect(of("models.custom")).toMatchObject([{ status: "problem" }]);
 });
 
-it("repairs open folders, locks of dead processes and a damaged index with --fix, and reports that", async () => {
+it("troupe doctor repairs open folders, locks of dead processes and a damaged index with --fix, and reports that", async () => {
   await using at = await desk();
   await at.say("hello");
   await at.run(["search", "hello"]);
@@ -144,7 +144,7 @@ it("repairs open folders, locks of dead processes and a damaged index with --fix
   expect(statuses(await at.report())).toEqual([["ok"], ["ok"], ["ok"]]);
 });
 
-it("reports damaged logs by line", async () => {
+it("troupe doctor reports damaged logs by line", async () => {
   await using at = await desk();
   await at.say("hello");
   const [{ sessionId }] = JSON.parse((await at.run(["sessions", "list", "--json"])).stdout) as [{ sessionId: string }];
@@ -158,7 +158,7 @@ it("reports damaged logs by line", async () => {
   ]);
 });
 
-it("describes a terminal, and asks before a request that may cost money", async () => {
+it("troupe doctor describes a terminal, and asks before a request that may cost money", async () => {
   await using at = await desk();
   await using server = await modelServer({ handler: () => says("ready") });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any", TROUPE_API_KEY: "k", LANG: "C.UTF-8" };
@@ -168,7 +168,7 @@ it("describes a terminal, and asks before a request that may cost money", async 
   expect(screen).toMatch(/custom\/any: answered in/);
 });
 
-it("resets a terminal that a killed program left in raw mode, with mouse, paste and the alternate screen on", async () => {
+it("troupe doctor resets a terminal that a killed program left in raw mode, with mouse and paste on", async () => {
   await using at = await desk();
   const broken = "\\033[?1049h\\033[?1000h\\033[?1006h\\033[?2004h\\033[?25l\\033[>1u";
   const commands = `stty raw -echo; printf '${broken}'; "$NODE" "$TROUPE" doctor --reset-terminal > /dev/null; echo code $?; stty -a`;
@@ -194,7 +194,7 @@ it("resets a terminal that a killed program left in raw mode, with mouse, paste 
   expect(settings).toMatch(/ echo /);
 });
 
-it("reports that there is no terminal to reset", async () => {
+it("troupe doctor reports that there is no terminal to reset", async () => {
   await using at = await desk();
   const child = spawn(process.execPath, [resolve("bin/troupe.js"), "doctor", "--reset-terminal"], {
     cwd: at.cwd,

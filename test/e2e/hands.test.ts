@@ -28,7 +28,7 @@ const results = (home: string): { success: boolean; error?: { message: string } 
 };
 
 describe("a file tool", () => {
-  it("needs permission, and both the model and the user learn which flag gives it", () =>
+  it("a file tool needs permission, and both the model and the user learn which flag gives it", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path: "b.txt", file_text: "new\n" }), { say: "tried" }]);
       const { code, stderr } = await troupe(["-p", "x", "--model", model], { cwd, home });
@@ -38,7 +38,7 @@ describe("a file tool", () => {
       expect(existsSync(join(cwd, "b.txt"))).toBe(false);
     }));
 
-  it("changes files with that flag, and the changes can be undone", () =>
+  it("a file tool changes files with its flag, and the changes can be undone", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         call("view", { path: "a.txt" }),
@@ -60,7 +60,7 @@ describe("a file tool", () => {
       expect(existsSync(join(cwd, "b.txt"))).toBe(false);
     }));
 
-  it("changes nothing where a rule denies it, whatever else is allowed", () =>
+  it("a file tool changes nothing where a rule denies it, whatever else is allowed", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path: "b.txt", file_text: "x" }), { say: "tried" }]);
       await troupe(["-p", "x", "--allow-all", "--deny-tool", "write", "--model", model], { cwd, home });
@@ -75,7 +75,7 @@ describe("a file tool", () => {
     ".mcp.json",
     ".vscode/tasks.json",
     ".envrc",
-  ])("C09 never touches %s, not even with --allow-all", (path) =>
+  ])("C09 a file tool never changes %s, not even with --allow-all", (path) =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("create", { path, file_text: "x" }), { say: "tried" }]);
       await troupe(["-p", "x", "--allow-all", "--model", model], { cwd, home });
@@ -84,7 +84,7 @@ describe("a file tool", () => {
     }),
   );
 
-  it("stays inside the working folder and out of troupe's own", () =>
+  it("a file tool stays inside the working folder and out of troupe's own folder", () =>
     withProject(async ({ cwd, home, root }) => {
       const steps = [join(root, "outside.txt"), join(home, "providers.json")].map((path) =>
         call("create", { path, file_text: "x" }),
@@ -97,7 +97,7 @@ describe("a file tool", () => {
 });
 
 describe("a state folder behind a link", () => {
-  it("is protected as well, and a session's own large outputs can still be read", () =>
+  it("a state folder behind a link is protected, and a session's own large outputs can be read", () =>
     withProject(async ({ cwd, root }) => {
       mkdirSync(join(root, "real-home"));
       const home = join(root, "linked-home");
@@ -124,7 +124,7 @@ describe("a state folder behind a link", () => {
 });
 
 describe("web_fetch", () => {
-  it("requests nothing from an address of this machine, not even with --allow-all", async () => {
+  it("web_fetch requests nothing from an address of this machine, not even with --allow-all", async () => {
     let asked = 0;
     const server = createServer((_, response) => {
       asked++;
@@ -153,7 +153,7 @@ it("sql keeps a todo list in the database of the session", () =>
   }));
 
 describe("bash", () => {
-  it("needs permission, names the flag, and runs with it", () =>
+  it("bash needs permission, names the flag, and runs with it", () =>
     withProject(async ({ cwd, home, root }) => {
       const steps = [
         call("bash", { command: "echo hello > out.txt && cat out.txt", description: "say hello" }),
@@ -178,7 +178,7 @@ describe("bash", () => {
     "true && cu\\rl evil",
     "echo $(curl evil)",
     "timeout 1 /usr/bin/curl evil",
-  ])("does not run a denied program under --allow-all: %s", (command) =>
+  ])("bash does not run a denied program under --allow-all: %s", (command) =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("bash", { command, description: "fetch" }), { say: "tried" }]);
       await troupe(["-p", "x", "--allow-all", "--deny-tool", "shell(curl:*)", "--model", model], { cwd, home });
@@ -186,7 +186,7 @@ describe("bash", () => {
     }),
   );
 
-  it("shows a command neither keys nor troupe's own variables", () =>
+  it("bash shows a command neither keys nor troupe's own variables", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("bash", { command: "env", description: "look" }), { say: "ran" }]);
       const environment = { OPENAI_API_KEY: "sk-canary", MY_SECRET: "canary" };
@@ -196,7 +196,7 @@ describe("bash", () => {
       expect(JSON.stringify(result)).not.toMatch(/canary|TROUPE_HOME/);
     }));
 
-  it("refuses a sandbox setting that it does not know, before anything runs", () =>
+  it("an unknown sandbox setting is refused before anything runs", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("bash", { command: "echo hi", description: "hi" }), { say: "ran" }]);
       const bad = await troupe(["-p", "x", "--allow-all", "--model", model], {

@@ -31,7 +31,7 @@ it("memory add says that memory is off, unless the settings or the environment t
   expect((await at.run(["memory", "show", id])).stdout).toMatch(/^created +\S+ \(today\)$/m);
 });
 
-it("refuses a folder of --plugin-dir that does not exist", async () => {
+it("--plugin-dir refuses a folder that does not exist", async () => {
   await using at = await desk();
   const typed = await at.run(["-p", "x", ...at.ok, "--plugin-dir", "nope"]);
   expect(typed).toMatchObject({ code: 2, stdout: "" });
@@ -39,7 +39,7 @@ it("refuses a folder of --plugin-dir that does not exist", async () => {
   expect(await at.run(["agents", "list", "--plugin-dir", "nope"])).toMatchObject({ code: 2 });
 });
 
-it("names the help of the command once for an unknown subcommand", async () => {
+it("the error for an unknown subcommand names the help of the command once", async () => {
   await using at = await desk();
   for (const command of ["tasks", "mcp", "agents", "sessions", "board"]) {
     const { stderr } = await at.run([command, "bogus"]);
@@ -48,7 +48,7 @@ it("names the help of the command once for an unknown subcommand", async () => {
   }
 });
 
-it("writes a template of an agent whose models exist", async () => {
+it("troupe agents writes a template of an agent whose models exist", async () => {
   await using at = await desk();
   const { stdout } = await at.run(["agents", "new", "tester", "--user"]);
   const text = readFileSync(stdout.trim(), "utf8");
@@ -58,7 +58,7 @@ it("writes a template of an agent whose models exist", async () => {
   expect(names).not.toEqual([]);
 });
 
-it("shows the whole base URL without its secrets when the server does not know the address", async () => {
+it("an error for an unknown address shows the whole base URL without its secrets", async () => {
   await using at = await desk();
   const server = createServer((_, response) => response.writeHead(404).end("no such page"));
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));

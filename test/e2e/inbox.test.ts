@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 describe("troupe inbox", () => {
-  it("shows a sidekick's entry, which is not on stdout and not among the tasks", async () => {
+  it("troupe inbox shows a sidekick's entry, which is not on stdout and not among the tasks", async () => {
     const look = { calls: [{ name: "glob", arguments: { pattern: "*" } }] };
     const model = script(folder.path, [
       ...Array.from({ length: 40 }, () => look),

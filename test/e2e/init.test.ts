@@ -45,7 +45,7 @@ const node = {
 };
 
 describe("the search for commands, layout and conventions", () => {
-  it("describes a Node project", async () => {
+  it("the survey of troupe init describes a Node project", async () => {
     await using at = await repository(node);
     const { code, stdout } = await at.run(["--print"]);
     expect(code).toBe(0);
@@ -64,13 +64,13 @@ describe("the search for commands, layout and conventions", () => {
     ["Cargo.toml", '[package]\nname = "garden"\n', ["cargo build", "cargo test"]],
     ["go.mod", "module example.com/garden\n", ["go build ./...", "go test ./..."]],
     ["Makefile", "test:\n\techo\n", ["make test"]],
-  ])("describes a project with %s", async (name, text, commands) => {
+  ])("the survey of troupe init describes a project with %s", async (name, text, commands) => {
     await using at = await repository({ [name]: text });
     const { stdout } = await at.run(["--print"]);
     for (const command of commands) expect(stdout).toContain(`\n${command}`);
   });
 
-  it("describes the whole repository from a folder in it, without ignored files", async () => {
+  it("the survey of troupe init describes the whole repository from a folder in it, without ignored files", async () => {
     await using at = await repository({ ...node, ".gitignore": "secret\n", "secret/plan.ts": "/** Hidden. */\n" });
     at.git("init", "-q");
     const { stdout } = await at.run(["--dry-run"], { cwd: join(at.cwd, "src") });
@@ -80,13 +80,13 @@ describe("the search for commands, layout and conventions", () => {
     expect({ code, isAtRoot: existsSync(at.file) }).toEqual({ code: 0, isAtRoot: true });
   });
 
-  it("describes an empty folder", async () => {
+  it("the survey of troupe init describes an empty folder", async () => {
     await using at = await repository({});
     expect(await at.run(["--print"])).toEqual({ code: 0, stdout: "# project\n", stderr: "" });
   });
 });
 
-it("writes the file once, and replaces it only with --force or consent", async () => {
+it("troupe init writes the file once, and replaces it only with --force or consent", async () => {
   await using at = await repository(node);
   expect(await at.run([])).toMatchObject({ code: 0, stdout: `Wrote ${at.file}\n` });
   const first = readFileSync(at.file, "utf8");
@@ -104,7 +104,7 @@ it("writes the file once, and replaces it only with --force or consent", async (
 });
 
 describe("troupe init with a model", () => {
-  it("writes the answer of the model, which had the draft and only tools that read", async () => {
+  it("troupe init writes the answer of the model, which had the draft and only tools that read", async () => {
     await using at = await repository(node);
     await using server = await modelServer({ handler: () => says("```markdown\n# Garden\n\nBetter.\n```") });
     const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };
@@ -115,7 +115,7 @@ describe("troupe init with a model", () => {
     expect(request?.tools.map(({ name }) => name).sort()).toEqual(["glob", "grep", "view"]);
   });
 
-  it("asks before it uses the configured model", async () => {
+  it("troupe init asks before it uses the configured model", async () => {
     await using at = await repository(node);
     await using server = await modelServer({ handler: () => says("# Garden") });
     const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };
@@ -124,7 +124,7 @@ describe("troupe init with a model", () => {
     expect(readFileSync(at.file, "utf8")).toContain("# garden\n");
   });
 
-  it("keeps the draft if the answer is no such file", async () => {
+  it("troupe init keeps the draft if the answer is no such file", async () => {
     await using at = await repository(node);
     const model = script(at.home, [{ say: "I would rather not." }]);
     const { code, stderr } = await at.run(["--model", model]);

@@ -75,7 +75,7 @@ async function folders() {
 }
 
 describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not installed)", () => {
-  it("opens on the first run, answers with the understudy, and says how to resume", async () => {
+  it("the terminal opens on the first run, answers with the understudy, and says how to resume", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const terminal = await open({ home, cwd });
@@ -88,7 +88,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
   });
 
-  it("asks before a write, starts agents in the background, stops one of them and messages the other", async () => {
+  it("the terminal asks before a write, starts background agents, stops one and messages the other", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const task = (name: string) => ({
@@ -128,7 +128,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     expect(await terminal.text()).toContain("cid (Explore");
   });
 
-  it("ORC-87 leads one session from the first prompt to leaving: stream, approve, promote, steer, interrupt, switch modes", async () => {
+  it("ORC-87 the terminal leads a session through streaming, approval, steering, interruption and mode changes", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const sync = { agent_type: "explore", name: "ann", description: "look", prompt: "look", mode: "sync" };
@@ -160,7 +160,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
   });
 
-  it("compacts, rewinds with the files, and takes the rewind back", async () => {
+  it("the terminal compacts, rewinds with the files, and undoes the rewind", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const steps = [
@@ -197,7 +197,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.shows(/compacted/i);
   });
 
-  it("resumes after kill -9 with the session and the draft", async () => {
+  it("the terminal resumes after kill -9 with the session and the draft", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const model = JSON.stringify({ steps: [{ say: "The word is plum." }], otherwise: { say: "still here" } });
@@ -216,35 +216,38 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await second.shows("› a draft that must stay");
   });
 
-  it.each([60, 200])("keeps one live region in a terminal of %i columns and through resizes", async (columns) => {
-    const { folder, home, cwd } = await folders();
-    await using _ = folder;
-    const lines = Array.from({ length: 30 }, (_, index) => `Line ${index} ${"of many words ".repeat(6)}end`);
-    await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
-    const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
-    await terminal.isOpen();
-    // A long status line that became shorter must not leave cells that tmux wraps.
-    await terminal.keys("C-x", "C-k");
-    await terminal.shows("again stops all background agents");
-    await terminal.keys("go", "Enter");
-    await terminal.shows("Line 29");
-    await terminal.shows("Esc Esc rewinds");
-    for (const [toColumns, toRows] of [
-      [80, 20],
-      [150, 40],
-      [columns, 30],
-    ] as const) {
-      await terminal.resize(toColumns, toRows);
-      await new Promise((done) => setTimeout(done, 500));
-    }
-    await terminal.keys("after");
-    await terminal.shows("› after");
-    const all = await terminal.all();
-    expect(all.match(/Esc Esc/g)).toHaveLength(1);
-    for (let index = 0; index < lines.length; index++) expect(all).toContain(`Line ${index} of many`);
-  });
+  it.each([60, 200])(
+    "the terminal keeps one live region in a terminal of %i columns and through resizes",
+    async (columns) => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const lines = Array.from({ length: 30 }, (_, index) => `Line ${index} ${"of many words ".repeat(6)}end`);
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
+      const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await terminal.isOpen();
+      // A long status line that became shorter must not leave cells that tmux wraps.
+      await terminal.keys("C-x", "C-k");
+      await terminal.shows("again stops all background agents");
+      await terminal.keys("go", "Enter");
+      await terminal.shows("Line 29");
+      await terminal.shows("Esc Esc rewinds");
+      for (const [toColumns, toRows] of [
+        [80, 20],
+        [150, 40],
+        [columns, 30],
+      ] as const) {
+        await terminal.resize(toColumns, toRows);
+        await new Promise((done) => setTimeout(done, 500));
+      }
+      await terminal.keys("after");
+      await terminal.shows("› after");
+      const all = await terminal.all();
+      expect(all.match(/Esc Esc/g)).toHaveLength(1);
+      for (let index = 0; index < lines.length; index++) expect(all).toContain(`Line ${index} of many`);
+    },
+  );
 
-  it("joins a session of another terminal by its name without a gap, shares its requests, and outlives the first", async () => {
+  it("the terminal joins a session of another terminal by name, shares its requests, and outlives the first", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const steps = [
@@ -279,7 +282,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await second.shows(/^interactive · understudy/m);
   });
 
-  it("writes no colours when NO_COLOR is set", async () => {
+  it("the terminal writes no colours when NO_COLOR is set", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const terminal = await open({ home, cwd, environment: { NO_COLOR: "1" } });
@@ -289,7 +292,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     expect(styled).not.toMatch(/\u001b\[[0-9;]*[1-9][0-9;]*m/);
   });
 
-  it("restores the terminal on SIGTERM", async () => {
+  it("the terminal restores the terminal on SIGTERM", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const terminal = await open({ home, cwd });
@@ -301,7 +304,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.shows(/echoed\s+echoed/);
   });
 
-  it("prints labelled lines and numbered menus with --plain", async () => {
+  it("the terminal prints labelled lines and numbered menus with --plain", async () => {
     const { folder, home, cwd } = await folders();
     await using _ = folder;
     const steps = [

@@ -96,7 +96,7 @@ describe.runIf(process.platform === "linux")("Ctrl-C", () => {
     { sandbox: "auto", signals: 2, toGroup: true },
     { sandbox: "off", signals: 1, toGroup: true },
     { sandbox: "off", signals: 2, toGroup: false },
-  ] as const)("leaves no process behind: %j", async (how) => {
+  ] as const)("Ctrl-C leaves no process behind: %j", async (how) => {
     await using run = await interrupted(how);
     expect(run.code).toBe(130);
     await expect.poll(run.left).toEqual([]);

@@ -39,7 +39,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-it("ends JSON output with the exit code, outcome and verdict that the guide's table names", async () => {
+it("JSON output ends with the exit code, outcome and verdict that the guide's table names", async () => {
   await using folder = await tempFolder();
   const [home, cwd] = [join(folder.path, "home"), join(folder.path, "project")];
   for (const path of [home, cwd]) mkdirSync(path);
@@ -82,7 +82,7 @@ it("ends JSON output with the exit code, outcome and verdict that the guide's ta
   expect(stopped).toMatchObject({ code: 130, last: { exitCode: 130, outcome: "aborted" } });
 });
 
-it("names every exit code and every verdict in the guide", () => {
+it("the guide names every exit code and every verdict", () => {
   const guide = readFileSync("docs/reference/json-output.md", "utf8");
   for (const code of [0, 1, 2, 3, 4, 5, 6, 7, 130]) expect(guide).toContain(`\n| ${code} | `);
   for (const kind of ["complete", "failed", "blocked", "unverified", "out_of_budget", "aborted", "left"])

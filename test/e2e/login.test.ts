@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { fails, modelServer, says, tempFolder } from "../../src/testing/index.ts";
 import { troupe } from "../support/troupe.ts";
 
-it("tests a key with one request, stores it with the other settings, and uses it from then on", async () => {
+it("troupe login tests a key with one request, stores it with the other settings, and uses it", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({ steps: [says("ready"), says("Hello.")] });
   const path = join(folder.path, "providers.json");
@@ -25,7 +25,7 @@ it("tests a key with one request, stores it with the other settings, and uses it
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer sk-new", "Bearer sk-new"]);
 });
 
-it("stores nothing when the provider refuses the key, and says so", async () => {
+it("troupe login stores nothing when the provider refuses the key, and reports that", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({ steps: [fails(401)] });
   const options = { cwd: folder.path, home: folder.path, environment: { OPENAI_BASE_URL: server.baseUrl } };
@@ -36,7 +36,7 @@ it("stores nothing when the provider refuses the key, and says so", async () => 
   expect(server.requests).toHaveLength(1);
 });
 
-it("removes one stored key or all, and names a provider that has a key from elsewhere", async () => {
+it("troupe logout removes one stored key or all, and names a provider that has a key from elsewhere", async () => {
   await using folder = await tempFolder();
   const path = join(folder.path, "providers.json");
   const other = { baseUrl: "http://127.0.0.1:9/v1", apiKey: "sk-mine", defaultModel: "m" };
@@ -56,7 +56,7 @@ it("removes one stored key or all, and names a provider that has a key from else
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("No key can be stored") });
 });
 
-it("names the providers when none is given, and refuses a key that no header can carry", async () => {
+it("troupe login lists the providers when none is given, and refuses a key that no header can carry", async () => {
   await using folder = await tempFolder();
   const options = { cwd: folder.path, home: folder.path };
   expect(await troupe(["login"], { ...options, stdin: "x\n" })).toMatchObject({
@@ -69,7 +69,7 @@ it("names the providers when none is given, and refuses a key that no header can
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("No key can be stored") });
 });
 
-it("runs as the sign-in of an editor, which appends login to the command line of the agent", async () => {
+it("troupe login works as the sign-in of an editor, which appends login to the agent's command line", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({ steps: [says("ready")] });
   const options = { cwd: folder.path, home: folder.path, environment: { OPENAI_BASE_URL: server.baseUrl } };

@@ -44,36 +44,39 @@ async function serve(
 const place = () => tempFolder({ "work/a.txt": "one\n", "home/x": "", "other/b.txt": "" });
 
 describe("troupe mcp serve", () => {
-  it.each(["auto", "legacy"] as const)("starts, continues, lists and closes a session (protocol: %s)", async (mode) => {
-    await using folder = await place();
-    const steps = [{ say: "It has one line." }, { say: "It is short." }];
-    await using served = await serve(folder, { steps, mode });
-    const { tools } = await served.client.listTools();
-    expect(tools.map(({ name }) => name).sort()).toEqual([
-      "get_session",
-      "list_sessions",
-      "send_message",
-      "start_session",
-      "stop_session",
-      "wait_for_session",
-    ]);
-    const started = await served.call("start_session", { prompt: "How long is a.txt?", name: "lines" });
-    const { sessionId } = started;
-    const cwd = folder.at("work");
-    expect(await served.call("wait_for_session", { sessionId })).toEqual({
-      ...{ sessionId, cwd, name: "lines", status: "idle", answer: "It has one line." },
-    });
-    const more = await served.call("send_message", { sessionId, message: "Is that long?", waitSeconds: 30 });
-    expect(more).toMatchObject({ status: "idle", answer: "It is short." });
-    expect(await served.call("list_sessions")).toEqual({
-      sessions: [{ sessionId, cwd, name: "lines", status: "idle" }],
-    });
-    await served.call("stop_session", { sessionId, close: true });
-    expect(await served.call("list_sessions")).toEqual({ sessions: [] });
-    await expect(served.call("get_session", { sessionId })).rejects.toThrow(/There is no session/);
-  });
+  it.each(["auto", "legacy"] as const)(
+    "troupe mcp serve starts, continues, lists and closes a session (protocol: %s)",
+    async (mode) => {
+      await using folder = await place();
+      const steps = [{ say: "It has one line." }, { say: "It is short." }];
+      await using served = await serve(folder, { steps, mode });
+      const { tools } = await served.client.listTools();
+      expect(tools.map(({ name }) => name).sort()).toEqual([
+        "get_session",
+        "list_sessions",
+        "send_message",
+        "start_session",
+        "stop_session",
+        "wait_for_session",
+      ]);
+      const started = await served.call("start_session", { prompt: "How long is a.txt?", name: "lines" });
+      const { sessionId } = started;
+      const cwd = folder.at("work");
+      expect(await served.call("wait_for_session", { sessionId })).toEqual({
+        ...{ sessionId, cwd, name: "lines", status: "idle", answer: "It has one line." },
+      });
+      const more = await served.call("send_message", { sessionId, message: "Is that long?", waitSeconds: 30 });
+      expect(more).toMatchObject({ status: "idle", answer: "It is short." });
+      expect(await served.call("list_sessions")).toEqual({
+        sessions: [{ sessionId, cwd, name: "lines", status: "idle" }],
+      });
+      await served.call("stop_session", { sessionId, close: true });
+      expect(await served.call("list_sessions")).toEqual({ sessions: [] });
+      await expect(served.call("get_session", { sessionId })).rejects.toThrow(/There is no session/);
+    },
+  );
 
-  it("denies and reports what no flag allows, and allows what a flag allows", async () => {
+  it("troupe mcp serve denies and reports calls that no flag allows, and runs those that a flag allows", async () => {
     await using folder = await place();
     const write = { call: { name: "create", arguments: { path: "new.txt", file_text: "hi\n" } } };
     const steps = [write, { say: "done" }];
@@ -90,7 +93,7 @@ describe("troupe mcp serve", () => {
     expect(await folder.read("work/new.txt")).toBe("hi\n");
   });
 
-  it("works only in the folders it was started with", async () => {
+  it("troupe mcp serve works only in the folders it was started with", async () => {
     await using folder = await place();
     const cwd = folder.at("other");
     {
@@ -103,7 +106,7 @@ describe("troupe mcp serve", () => {
     expect(end).toMatchObject({ cwd, answer: "here" });
   });
 
-  it("keeps no session when the start of one fails", async () => {
+  it("troupe mcp serve keeps no session when the start of one fails", async () => {
     await using folder = await place();
     await using served = await serve(folder, { steps: [{ say: "here" }] });
     await expect(served.call("start_session", { prompt: "Look.", model: "nowhere/nothing" })).rejects.toThrow(
@@ -113,7 +116,7 @@ describe("troupe mcp serve", () => {
     expect(await served.call("list_sessions")).toEqual({ sessions: [] });
   });
 
-  it("returns from waiting when the time is over, and stops a session on request", async () => {
+  it("troupe mcp serve returns from waiting when the time is over, and stops a session on request", async () => {
     await using folder = await place();
     await using served = await serve(folder, { steps: [{ say: "half a", stall: true }] });
     const { sessionId } = await served.call("start_session", { prompt: "Think." });

@@ -51,7 +51,7 @@ it("a proposed fact is listed, accepted, shown to the next session, corrected, r
   expect(JSON.parse(exported)).toMatchObject({ id, fact: "Tests run with npm run test.", uses: 1 });
 });
 
-it("lists what a session stored under the trust of one run, and reports settings that name a service", async () => {
+it("troupe memory lists what a session stored under the trust of one run, and reports settings of a service", async () => {
   await using folder = await tempFolder();
   const [cwd, home] = [folder.at("work"), folder.at("home")];
   putRepository(cwd, "https://example.com/me/thing.git");

@@ -6,7 +6,7 @@ import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { troupe } from "../support/troupe.ts";
 
-it("lists models that can be used, and says what the others need", async () => {
+it("troupe models lists usable models, and says what the others need", async () => {
   await using folder = await tempFolder();
   const options = { cwd: folder.path, home: folder.path };
   const bare = await troupe(["models"], options);
@@ -23,7 +23,7 @@ it("lists models that can be used, and says what the others need", async () => {
   expect(keyed.stdout).not.toContain("gsk-1");
 });
 
-it("takes providers, keys, prices and the default model from providers.json", async () => {
+it("providers.json gives providers, keys, prices and the default model", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({
     steps: [says("from the file", { usage: { inputTokens: 1_000_000, outputTokens: 1_000_000 } })],
@@ -38,7 +38,7 @@ it("takes providers, keys, prices and the default model from providers.json", as
   expect(server.requests[0]?.headers.authorization).toBe("Bearer w-123");
 });
 
-it("never takes a provider from the project folder", async () => {
+it("the project folder never gives a provider", async () => {
   await using folder = await tempFolder();
   await using server = await modelServer({ steps: [] });
   const cwd = join(folder.path, "project");
@@ -51,7 +51,7 @@ it("never takes a provider from the project folder", async () => {
   expect(server.requests).toEqual([]);
 });
 
-it("refuses a cost limit when the price of the model is unknown", async () => {
+it("a cost limit is refused when the price of the model is unknown", async () => {
   await using folder = await tempFolder();
   const environment = { TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "m" };
   const finished = await troupe(["-p", "x", "--max-cost", "1"], { cwd: folder.path, home: folder.path, environment });

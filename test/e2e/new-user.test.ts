@@ -35,7 +35,7 @@ describe("a state folder that cannot be written", () => {
   it.each([
     ["mcp", "add", "x", "--", "true"],
     ["trust", "--yes"],
-  ])("causes an error of one line: troupe %s %s", (...args) =>
+  ])("a state folder that cannot be written causes an error of one line: troupe %s %s", (...args) =>
     withPlace(async ({ cwd, path }) => {
       writeFileSync(join(path, "file"), "");
       writeFileSync(join(cwd, ".mcp.json"), '{ "mcpServers": { "a": { "command": "true" } } }');
@@ -50,7 +50,7 @@ describe("a state folder that cannot be written", () => {
 });
 
 describe("troupe mcp", () => {
-  it("refuses an unknown scheme, and fails when a server cannot be reached", () =>
+  it("troupe mcp refuses an unknown scheme, and fails when a server cannot be reached", () =>
     withPlace(async (place) => {
       const refused = await troupe(["mcp", "add", "k", "ftp://x"], place);
       expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("not ftp://") });
@@ -66,7 +66,7 @@ describe("troupe mcp", () => {
 });
 
 describe("a check", () => {
-  it("passes after autopilot: the summary is the answer, and stderr reports the check", () =>
+  it("a check that passes after autopilot is reported on stderr, and the summary is the answer", () =>
     withPlace(async (place) => {
       const complete = { call: { name: "task_complete", arguments: { summary: "All of it is done." } } };
       const run = (check: string) =>
@@ -81,7 +81,7 @@ describe("a check", () => {
       );
     }));
 
-  it("runs after an answer without autopilot, too", () =>
+  it("a check also runs after an answer without autopilot", () =>
     withPlace(async (place) => {
       const run = (check: string) =>
         troupe(["-p", "x", "--check", check, "--model", script(place.path, [{ say: "hello" }])], place);
@@ -94,7 +94,7 @@ describe("a check", () => {
 });
 
 describe("agents", () => {
-  it("are reported as interrupted when Ctrl+C stops the run", () =>
+  it("agents are reported as interrupted when Ctrl+C stops the run", () =>
     withPlace(async (place) => {
       withRunner(place);
       const steps = [
@@ -110,7 +110,7 @@ describe("agents", () => {
       expect(stderr).toMatch(/worker \(runner\) was cut off|1 agent interrupted: worker/);
     }));
 
-  it("continue with the requested model", () =>
+  it("agents that are resumed continue with the requested model", () =>
     withPlace(async (place) => {
       const steps = [calls(["task", { ...taskArguments, name: "worker" }]), stalls(), says("more")];
       await using server = await modelServer({ steps });
@@ -130,7 +130,7 @@ describe("agents", () => {
       expect({ asked, ...resumed }).toMatchObject({ asked: ["usual", "own", "given"], stdout: "more\n" });
     }));
 
-  it("have a worktree whose path is reported, and which is removed with the session", () =>
+  it("agents have a worktree whose path is reported, and which is removed with the session", () =>
     withPlace(async (place) => {
       withRunner(place);
       const git = (...args: string[]) => runGitPlainly(args, place.cwd);

@@ -21,7 +21,7 @@ async function desk() {
   };
 }
 
-it("prints deltas and debug lines by the user's settings; flags win, and a project's file has no effect", async () => {
+it("the user's settings switch on deltas and debug lines; flags win, and a project's file has no effect", async () => {
   await using at = await desk();
   const shown = async (...flags: string[]) => {
     const model = at.model([{ say: "one two three" }]);
@@ -43,7 +43,7 @@ it("prints deltas and debug lines by the user's settings; flags win, and a proje
   expect(await shown("--trust-folder")).toEqual({ deltas: false, debug: false, ignored });
 });
 
-it("lets the model ask in the terminal, but not with askUser false", async () => {
+it("the model can ask in the terminal, but not with askUser false", async () => {
   await using at = await desk();
   const ask = { call: { name: "ask_user", arguments: { question: "Which colour?", choices: ["Red", "Blue"] } } };
   const screenOf = async (answers: readonly (readonly [string, string])[]) => {

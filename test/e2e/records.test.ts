@@ -60,7 +60,7 @@ const stopBash = call("stop_bash", { shellId: "ev" });
 describe.each(works ? ["files", "records"] : ["files"])(
   "a record of a detached command that a command forged in %s",
   (folder) => {
-    it("is ignored when its log is a link", () =>
+    it("a forged record of a detached command is ignored when its log is a link", () =>
       withProject(async (place) => {
         const forged = forging(join(place.session, folder), `ln -s ${place.secret} shell-detached-ev-1.log`);
         const steps = [runs(place, forged), readBash, stopBash];
@@ -72,7 +72,7 @@ describe.each(works ? ["files", "records"] : ["files"])(
         expect(all.includes(SECRET)).toBe(false);
       }));
 
-    it("does not stop the program when its log is a pipe", () =>
+    it("a forged record of a detached command does not stop the program when its log is a pipe", () =>
       withProject(async (place) => {
         const forged = forging(join(place.session, folder), "mkfifo shell-detached-ev-1.log");
         const { code, results } = await play(place, [runs(place, forged), readBash], "--allow-tool", "shell");
@@ -83,7 +83,7 @@ describe.each(works ? ["files", "records"] : ["files"])(
 );
 
 describe("the records of a session", () => {
-  it("can be read by file tools, and no tool can write them", () =>
+  it("the records of a session can be read by file tools, and no tool can write them", () =>
     withProject(async (place) => {
       writeFileSync(join(place.cwd, "big.txt"), "0123456789\n".repeat(4_000));
       const records = join(place.session, "records");
@@ -104,7 +104,7 @@ describe("the records of a session", () => {
       expect(readFileSync(output, "utf8")).not.toContain("forged");
     }));
 
-  it("are ignored when an older version wrote them", () =>
+  it("the records of a session that an older version wrote are ignored", () =>
     withProject(async (place) => {
       await play(place, []);
       const files = join(place.session, "files");
@@ -127,7 +127,7 @@ describe("the records of a session", () => {
 
 describe.runIf(works)("the token of a server", () => {
   it.each(["as it is", "behind a link", "in the workspace, behind a link"])(
-    "is hidden from commands when the state folder is %s",
+    "the token of a server is hidden from commands when the state folder is %s",
     (how) =>
       withProject(async (place) => {
         const { cwd, root } = place;

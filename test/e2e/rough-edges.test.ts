@@ -92,7 +92,7 @@ it("a state folder that cannot be created is an error, not a loop", () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^troupe: .*\n$/) });
 });
 
-it("reports a deleted working folder in one line", () => {
+it("a deleted working folder is reported in one line", () => {
   mkdirSync(join(folder.path, "gone"));
   const { code, stderr } = shell("cd gone && rmdir ../gone && troupe -p x");
   expect({ code, stderr }).toEqual({ code: 2, stderr: "troupe: The working folder does not exist any more.\n" });
@@ -123,7 +123,7 @@ it("a session's name is preferred to the prefix of an id, and upper and lower ca
   expect(begun.stderr).toContain("session Feature-Login-2");
 });
 
-it("makes a state folder private at the start if others can enter it, and reports that once", async () => {
+it("a state folder that others can enter is made private at the start, and that is reported once", async () => {
   const loose = join(folder.path, "loose");
   mkdirSync(loose);
   chmodSync(loose, 0o777);

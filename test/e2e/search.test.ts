@@ -32,7 +32,7 @@ it("troupe search finds a turn, filters by folder and time, and names the sessio
   expect(await troupe(["search", "x", "--since", "soon"], { cwd, home })).toMatchObject({ code: 2 });
 });
 
-it("ranks messages above file names, lists each session once, and narrows to a folder without a remote", async () => {
+it("troupe search ranks messages above file names, lists each session once, and can narrow to a folder", async () => {
   await using folder = await tempFolder();
   const [cwd, other, home] = ["project", "other", "home"].map((name) => join(folder.path, name)) as [
     string,

@@ -25,7 +25,7 @@ function longLog(): Buffer {
   return Buffer.concat(encodeLog(events as SessionEvent[]));
 }
 
-it("shows a very long session from its last compaction on, and from its beginning with --all", async () => {
+it("troupe sessions show prints a long session from its last compaction, and all of it with --all", async () => {
   await using folder = await tempFolder();
   const home = join(folder.path, "home");
   const directory = join(home, "session-state", SESSION);

@@ -66,7 +66,7 @@ async function killed(home: string): Promise<void> {
 }
 
 describe("troupe tasks", () => {
-  it("lists every agent below its parent, and shows all it answered, from the log alone", async () => {
+  it("troupe tasks lists every agent below its parent, and shows all it answered, from the log alone", async () => {
     const home = newHome();
     await killed(home);
     const before = eventsIn(home);
@@ -91,7 +91,7 @@ describe("troupe tasks", () => {
     expect(eventsIn(home)).toEqual(before);
   });
 
-  it("asks an idle process for the session before it resumes an agent", async () => {
+  it("troupe tasks asks an idle process for the session before it resumes an agent", async () => {
     const home = newHome();
     await killed(home);
     const [id = ""] = readdirSync(join(home, "session-state"));
@@ -111,7 +111,7 @@ describe("troupe tasks", () => {
     expect(resumed).toMatchObject({ code: 0, stdout: "helper is done\n" });
   });
 
-  it("resumes an interrupted agent: the answer is on stdout, and the main agent does not run", async () => {
+  it("troupe tasks resumes an interrupted agent with its answer on stdout, and without the main agent", async () => {
     const home = newHome();
     await killed(home);
     const before = doneByMain(home);
@@ -157,7 +157,7 @@ describe("troupe tasks", () => {
     ["sync", "background"],
     ["background", "sync"],
     ["background", "background"],
-  ])("Ctrl+C advises a command that works, with a %s agent that has a %s one", async (outer, inner) => {
+  ])("Ctrl+C gives advice in a working command, with a %s agent that has a %s one", async (outer, inner) => {
     const home = newHome();
     writeAgents(home);
     const model = script(folder.path, [
@@ -185,7 +185,7 @@ describe("troupe tasks", () => {
     }
   });
 
-  it("stops one with all below it, then has nothing to stop", async () => {
+  it("troupe tasks stop stops an agent with all below it, and then has nothing to stop", async () => {
     const home = newHome();
     await killed(home);
     const stop = await troupe(["tasks", "stop", "worker"], { cwd, home });
@@ -197,7 +197,7 @@ describe("troupe tasks", () => {
     expect((await troupe(["tasks", "list"], { cwd, home })).stdout).toMatch(/helper +reader +cancelled +0 turns/);
   });
 
-  it("can only read while another process works with the session, and names that process", async () => {
+  it("troupe tasks can only read while another process works with the session, and names that process", async () => {
     const home = newHome();
     let live: { pid: number | undefined; list: string; said: string; refusals: string[] } | undefined;
     mkdirSync(join(home, "agents"), { recursive: true });
@@ -233,7 +233,7 @@ describe("troupe tasks", () => {
     expect(live?.refusals).toHaveLength(2);
   });
 
-  it("refuses wrong arguments with a message that says what to do", async () => {
+  it("troupe tasks refuses wrong arguments with a message that says what to do", async () => {
     const home = newHome();
     expect(await troupe(["tasks", "list"], { cwd, home })).toMatchObject({
       code: 2,

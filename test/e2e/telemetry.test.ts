@@ -3,7 +3,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { troupe } from "../support/troupe.ts";
 
 describe("telemetry of one prompt", () => {
-  it("is written to the file before the program ends, and nowhere else", async () => {
+  it("telemetry of a prompt is written to the file before the program ends, and nowhere else", async () => {
     await using folder = await tempFolder({ "work/a.txt": "" });
     const finished = await troupe(["-p", "hello", "--model", "understudy"], {
       cwd: folder.at("work"),

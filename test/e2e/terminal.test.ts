@@ -30,7 +30,7 @@ const answer = [
 /** Styles and the live lines of progress, which are taken away again. */
 const sequences = (screen: string): string[] => [...screen.matchAll(/\u001b[^\u001b]{0,12}/g)].map(([one]) => one);
 
-it("renders Markdown on a terminal, and lets no escape sequence of the answer through", async () => {
+it("an answer on a terminal is rendered Markdown without escape sequences of its own", async () => {
   await using at = await desk();
   const { code, screen } = await at.type(["-p", "x", ...at.model([{ say: answer }])]);
   expect(code).toBe(0);
@@ -43,7 +43,7 @@ it("renders Markdown on a terminal, and lets no escape sequence of the answer th
   expect(sequences(screen).filter((one) => /^\u001b(?:\]|\[2J)/.test(one))).toEqual([]);
 });
 
-it("writes no escape sequence of its own with NO_COLOR, and the text as it is into a pipe", async () => {
+it("an answer with NO_COLOR has no escape sequence, and the text is piped unchanged", async () => {
   await using at = await desk();
   const { screen } = await at.type(["-s", "-p", "x", ...at.model([{ say: answer }])], {
     environment: { NO_COLOR: "1" },
@@ -56,7 +56,7 @@ it("writes no escape sequence of its own with NO_COLOR, and the text as it is in
 
 const create = { call: { name: "create", arguments: { path: "a.txt", file_text: "one\ntwo\n" } } };
 
-it('asks at the terminal, remembers the answer "always", and ends with the changes and the model', async () => {
+it('a prompt on a terminal asks, stores the answer "always", and ends with the changes and the model', async () => {
   await using at = await desk();
   const yes = await at.type(["-p", "x", ...at.model([create, { say: "made" }])], { answers: [["Allow?", "p"]] });
   expect(yes).toMatchObject({ code: 0, screen: expect.stringContaining("+two") });
@@ -69,7 +69,7 @@ it('asks at the terminal, remembers the answer "always", and ends with the chang
   expect(existsSync(join(at.cwd, "b.txt"))).toBe(true);
 });
 
-it("denies the call after the answer no, and tells the model the reason", async () => {
+it("a prompt on a terminal denies the call after no, and tells the model the reason", async () => {
   await using at = await desk();
   const no = await at.type(["-p", "x", ...at.model([create, { say: "left alone" }])], {
     answers: [["Allow?", "n not now"]],

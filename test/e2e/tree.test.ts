@@ -19,7 +19,7 @@ const start = (name: string, mode: "sync" | "background"): object => ({
 const usage = { usage: { inputTokens: 500, outputTokens: 56 } };
 
 describe("a prompt with agents", () => {
-  it("ORC-39 ORC-80 waits for agents in the background, reports them on stderr, then the usage of all", () =>
+  it("ORC-39 ORC-80 a prompt waits for background agents, reports them on stderr, then the total usage", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(
         root,
@@ -44,7 +44,7 @@ describe("a prompt with agents", () => {
       );
     }));
 
-  it("ORC-89 writes the session to a file after the answer with --share: Markdown, or JSON lines for .jsonl", () =>
+  it("ORC-89 --share writes the session to a file after the answer: Markdown, or JSON lines for .jsonl", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         start("scout", "sync"),
@@ -74,14 +74,14 @@ describe("a prompt with agents", () => {
       ]);
     }));
 
-  it("prints nothing on stderr with --silent", () =>
+  it("a prompt with agents prints nothing on stderr with --silent", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [start("scout", "sync"), { say: "Done." }, { agent: "explore", say: "found" }]);
       const { stdout, stderr } = await troupe(["-p", "go", "-s", "--model", model], { cwd, home });
       expect({ stdout, stderr }).toEqual({ stdout: "Done.\n", stderr: "" });
     }));
 
-  it("waits no longer than the limit, keeps the answer, and names the remaining agents and how to resume them", () =>
+  it("a prompt waits no longer than the limit, keeps the answer, and says how to resume remaining agents", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [
         start("scout", "background"),

@@ -14,7 +14,7 @@ interface Told {
 
 const events = (lines: string): Told[] => lines.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
 
-it("answers the README's first question about this repository, offline, with paths and lines that exist", async () => {
+it("the understudy answers the README's first question about this repository, offline, with real paths", async () => {
   await using folder = await tempFolder();
   const finished = await troupe(["-p", "Explain how this repository is organised"], {
     cwd: process.cwd(),
@@ -59,7 +59,7 @@ describe("a repository of several parts", () => {
     return { at, told, answer, of: (type: string) => told.filter((event) => event.type === type) };
   };
 
-  it("is explored by agents that work at the same time, and every place they cite exists", async () => {
+  it("the understudy explores a repository of several parts with parallel agents and cites real places", async () => {
     const { at, told, answer, of } = await explain();
     await using _ = at;
     const ids = ["explore-src-lib", "explore-src-orders", "explore-src-stock", "explore-test"];
@@ -83,7 +83,7 @@ describe("a repository of several parts", () => {
       "4 of 4 agents gave no report, so I looked there myself – task: ",
     ],
     ["when only reading is offered", ["--available-tools", "view,glob,grep"], "Where to start reading"],
-  ])("is explained alone %s", async (_name, flags, said) => {
+  ])("the understudy explains a repository of several parts alone %s", async (_name, flags, said) => {
     const { at, answer, of } = await explain(...flags);
     await using _ = at;
     expect(of("subagent.started")).toEqual([]);
@@ -92,7 +92,7 @@ describe("a repository of several parts", () => {
   });
 });
 
-it("finds where a function is defined", async () => {
+it("the understudy finds where a function is defined", async () => {
   await using folder = await tempFolder();
   const finished = await troupe(["-p", "Where is runLoop defined?", "-s"], { cwd: process.cwd(), home: folder.path });
   expect(finished.stdout).toMatch(/src\/loop\/loop\.ts:\d+/);

@@ -34,7 +34,7 @@ async function written(folder: string) {
 }
 
 describe("troupe tasks diff, merge and discard", () => {
-  it("show an agent's work in its worktree, merge it on demand, and discard it only when nothing is lost", async () => {
+  it("troupe tasks diff and merge show and merge an agent's work, and discard only loses nothing", async () => {
     await using folder = await tempFolder();
     const { cwd, git, ran, tasks, read } = await written(folder.path);
     expect(ran).toMatchObject({ code: 0, stdout: "It is written.\n" });
@@ -83,7 +83,7 @@ describe("troupe tasks diff, merge and discard", () => {
     expect((await tasks("show", "writer")).stdout).toContain("done");
   });
 
-  it("discard work with --force, and fail for an agent without a worktree", async () => {
+  it("troupe tasks discard works with --force, and fails for an agent without a worktree", async () => {
     await using folder = await tempFolder();
     const { git, tasks, read } = await written(folder.path);
     expect(await tasks("discard", "writer", "--force")).toMatchObject({ code: 0 });
@@ -91,7 +91,7 @@ describe("troupe tasks diff, merge and discard", () => {
     expect(await tasks("diff", "nobody")).toMatchObject({ code: 2, stdout: "" });
   });
 
-  it("do not merge protected names that an agent committed, unless the user forces it", async () => {
+  it("troupe tasks merge does not merge protected names unless the user forces it", async () => {
     await using folder = await tempFolder();
     const { cwd, tasks, home, git } = await written(folder.path);
     const tree = join(git("worktree", "list", "--porcelain").split("worktree ").at(-1)?.split("\n")[0] ?? "");

@@ -90,7 +90,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       '      return undefined;\n    case "cancelled":\n      return signal.kind === "woken" ? queued : undefined;',
     test: "test/tasks/task-state.test.ts",
-    title: "follows the listed transitions only, ends at most once, and nothing follows an end",
+    title: "ORC-32 a task follows the listed transitions only, ends at most once, and stays ended",
     why: "A cancelled task could run again.",
   },
   {
@@ -100,7 +100,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       '    case "running":\n      if (signal.kind === "process_gone") return { status: "failed", reason: "interrupted" };\n      if (signal.kind === "answer_ended") return afterAnswer(signal.outcome, signal.continues);',
     test: "test/tasks/registry.test.ts",
-    title: "makes interrupted agents idle, once, with their messages and notices, and nothing runs automatically",
+    title: "recovery makes interrupted agents idle, once, with their messages and notices, and runs nothing",
     why: "An agent that a crash cut off could not go on.",
   },
   {
@@ -118,7 +118,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "this.#awaited.set(awaited, waiter);",
     replace: "",
     test: "test/tasks/slots.test.ts",
-    title: "are lent down a chain and come back, in any order of release",
+    title: "slots are lent down a chain and returned, in any order of release",
     why: "A parent that waits for its child would block it for ever.",
   },
   {
@@ -127,7 +127,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (depth > limits.maxDepth) {",
     replace: "if (depth > limits.maxDepth + 1) {",
     test: "test/tasks/registry.test.ts",
-    title: "are lent by who waits to whom it waits for, so that one place is enough for any depth",
+    title: "ORC-09 a waiting task lends its slot to the one it waits for, so one slot is enough for any depth",
     why: "Agents could be nested deeper than the limit.",
   },
   {
@@ -145,7 +145,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "shares[key] = Math.min(a, b);",
     replace: "shares[key] = Math.max(a, b);",
     test: "test/tasks/registry.test.ts",
-    title: "a child has nothing its parent has not",
+    title: "a child task has no rights or limits that its parent lacks",
     why: "A child could spend more than its parent has.",
   },
   {
@@ -154,7 +154,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (this.#readers.has(task.id) || runningTasks",
     replace: "if (runningTasks",
     test: "test/tasks/registry.test.ts",
-    title: "leaves no notice to give, and a read that was cut off gives it back",
+    title: "a read during work replaces the notice, and a read that was cut off restores it and wakes no agent",
     why: "A parent would be notified of a result that it is reading.",
   },
   {

@@ -207,7 +207,7 @@ export const rightsDefects: readonly Defect[] = [
     find: "if (passes && !looksSecret(name) && isUsable(value))",
     replace: "if (passes && isUsable(value))",
     test: "test/shell/shells.test.ts",
-    title: "has none of twelve secret variables, even when one is requested by name (E01)",
+    title: "E01 a command's environment has none of twelve secret variables, even when one is requested",
     why: "Commands would see keys of the environment.",
   },
   {

@@ -12,7 +12,7 @@ const weather = defineTool("weather", {
 });
 
 describe.each(ways)("a client of %s", (way) => {
-  it("SDK-31 SDK-32 SDK-35 sends a prompt, receives every event with its type, and leaves nothing behind", async () => {
+  it("SDK-31 SDK-32 SDK-35 a client sends a prompt, gets every event with its type, and leaves nothing behind", async () => {
     await using stage = await sdkStage(way, calls(["view", { path: "a.txt" }]), says("It has two lines."));
     const client = await stage.client();
     const heard: SessionEvent[] = [];
@@ -37,7 +37,7 @@ describe.each(ways)("a client of %s", (way) => {
     stage.model.assertSpent();
   });
 
-  it("SDK-31 calls a listener for all events or for one type until it is unsubscribed", async () => {
+  it("SDK-31 a client calls a listener for all events or for one type until it is unsubscribed", async () => {
     await using stage = await sdkStage(way, says("one"), says("two"));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
@@ -55,7 +55,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect([heard.typed, heard.kept, heard.all?.length]).toEqual([["one"], ["one", "two"], before]);
   });
 
-  it("reads a history of more than one page, each event once and in order", async () => {
+  it("a client reads a history of more than one page, each event once and in order", async () => {
     await using stage = await sdkStage(way);
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
@@ -68,7 +68,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(await session.getEvents()).toEqual(events);
   });
 
-  it("SDK-29 SDK-30 runs tools of the program, with checked arguments, after its permission handler approved", async () => {
+  it("SDK-29 SDK-30 a client runs the program's tools with checked arguments after its handler approved", async () => {
     await using stage = await sdkStage(
       way,
       calls(["weather", { city: 7 }]),
@@ -94,7 +94,7 @@ describe.each(ways)("a client of %s", (way) => {
     );
   });
 
-  it("SDK-33 shows the tree of agents while a researcher and an editor work together", async () => {
+  it("SDK-33 a client shows the tree of agents while a researcher and an editor work together", async () => {
     await using stage = await sdkStage(
       way,
       calls([
@@ -136,7 +136,7 @@ describe.each(ways)("a client of %s", (way) => {
     for (const { tokens } of again.roots) expect(tokens).toBeGreaterThan(0);
   });
 
-  it("waits at most the given time, is stopped by abort, and can be used after that", async () => {
+  it("a client waits at most the given time, is stopped by abort, and can be used after that", async () => {
     await using stage = await sdkStage(way, stalls(), says("Here again."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -149,7 +149,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Here again.");
   });
 
-  it("rejects with the session's error, and does not mistake the next message for the last", async () => {
+  it("a client rejects with the session's error, and does not confuse the next message with the last", async () => {
     await using stage = await sdkStage(way, httpStatus(401), says("Better."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -157,7 +157,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Better.");
   });
 
-  it("calls the program's hooks", async () => {
+  it("a client calls the program's hooks", async () => {
     await using stage = await sdkStage(way, calls(["view", { path: "a.txt" }]), says("I may not."));
     await using client = await stage.client();
     const seen: unknown[] = [];
@@ -176,7 +176,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("not today");
   });
 
-  it("resumes a session with another client", async () => {
+  it("a client resumes a session with another client", async () => {
     await using stage = await sdkStage(way, says("Noted."), says("42."));
     const first = await stage.client();
     const session = await first.createSession({ provider: stage.provider });
@@ -191,7 +191,7 @@ describe.each(ways)("a client of %s", (way) => {
 });
 
 describe("an error that a program cannot continue from", () => {
-  it("names the permission that has no handler", async () => {
+  it("the error for a missing permission handler names the permission", async () => {
     await using stage = await sdkStage("this process", calls(["view", { path: "a.txt" }]));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider });
@@ -203,7 +203,7 @@ describe("an error that a program cannot continue from", () => {
     );
   });
 
-  it("names the missing folder or file, not Node", async () => {
+  it("the error for a missing folder or file names it, not Node", async () => {
     await using stage = await sdkStage("a process of its own");
     const nowhere = stage.folder.at("nowhere");
     await expect(stage.client({ workingDirectory: nowhere })).rejects.toThrow(

@@ -6,7 +6,7 @@ import { beside, sends, sidekickFile, until } from "../features/sidekick-stage.t
 import { sdkStage } from "./stage.ts";
 
 describe("a client of a session with a sidekick", () => {
-  it("MEM-52 never receives its text as an answer, and receives its entries", async () => {
+  it("MEM-52 a client never receives a sidekick's text as an answer, and receives its entries", async () => {
     await using stage = await sdkStage(
       "this process",
       says("one"),

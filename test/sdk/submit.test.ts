@@ -4,7 +4,7 @@ import { calls, forAgent, says } from "../../src/testing/index.ts";
 import { sdkStage, ways } from "./stage.ts";
 
 describe.each(ways)("text that a user typed, submitted to %s", (way) => {
-  it("runs a command and returns its text without a model call", async () => {
+  it("a submitted command returns its text without a model call", async () => {
     await using stage = await sdkStage(way);
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
@@ -15,7 +15,7 @@ describe.each(ways)("text that a user typed, submitted to %s", (way) => {
     expect(stage.model.requests.filter(({ wire }) => wire !== undefined)).toEqual([]);
   });
 
-  it("sends the prompt of a command, and any other text as a prompt, with the data after it", async () => {
+  it("a submitted command sends its prompt, and other text is a prompt, with the data after it", async () => {
     await using stage = await sdkStage(way, says("Reviewed."), says("Hello."));
     await using client = await stage.client();
     const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
@@ -28,7 +28,7 @@ describe.each(ways)("text that a user typed, submitted to %s", (way) => {
     expect(await session.rpc.mode.get()).toBe("interactive");
   });
 
-  it("calls the handler of a client's command, unless troupe has one of that name", async () => {
+  it("a submitted command calls the client's handler, unless troupe has a command of that name", async () => {
     await using stage = await sdkStage(way);
     await using client = await stage.client();
     const called: string[] = [];

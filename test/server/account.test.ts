@@ -45,7 +45,7 @@ function signedIn(gitHubToken?: string): CopilotClient {
 }
 
 describe("an account on GitHub, over the contract", () => {
-  it("is the client's, or the session's own, with models and quota", async () => {
+  it("a GitHub account is the client's, or the session's own, with models and quota", async () => {
     const client = signedIn(ALICE);
     await client.start();
     expect(await client.getAuthStatus()).toMatchObject({ isAuthenticated: true, login: "alice", authType: "token" });
@@ -66,7 +66,7 @@ describe("an account on GitHub, over the contract", () => {
     await session.disconnect();
   });
 
-  it("asks the client before it switches to another model", async () => {
+  it("a session asks the client before it switches to another model", async () => {
     const client = signedIn(ALICE);
     const asked: unknown[] = [];
     const session = await client.createSession({
@@ -83,7 +83,7 @@ describe("an account on GitHub, over the contract", () => {
     await session.disconnect();
   });
 
-  it("can be signed in and out while the server runs", async () => {
+  it("a client can be signed in and out of GitHub while the server runs", async () => {
     const client = signedIn();
     await client.start();
     const { account } = client.rpc;

@@ -35,7 +35,7 @@ const task = (agent: string, prompt: string) =>
   calls(["task", { agent_type: agent, name: `the-${agent}`, description: "A part of it", prompt }]);
 
 describe("agents of a client", () => {
-  it("SDK-33 a researcher finds, an editor changes, and their parent answers", async () => {
+  it("SDK-33 a researcher of a client finds, an editor changes, and their parent answers", async () => {
     const heard: SessionEvent[] = [];
     const asked: { kind: string }[] = [];
     const ofAgents: string[] = [];
@@ -104,7 +104,7 @@ describe("agents of a client", () => {
     ]);
   });
 
-  it("run in the background, and the session is idle only after all notices", async () => {
+  it("agents of a client run in the background, and the session is idle only after all notices", async () => {
     const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
     const seen: string[] = [];
     session.on(({ type, agentId }) => {
@@ -134,7 +134,7 @@ describe("agents that a client sets while a session is open", () => {
     return JSON.stringify(tool);
   };
 
-  it("applies to agents that start from then on, until it is revoked", async () => {
+  it("an agent that a client changes applies to agents that start from then on, until it is revoked", async () => {
     const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
     const work = async () => {
       stage.play(task("general-purpose", "Do it."), says("Done."), says("It is done."));
@@ -164,7 +164,7 @@ describe("agents that a client sets while a session is open", () => {
     await session.disconnect();
   });
 
-  it("counts the items of the board, if there is one", async () => {
+  it("the items of the board are counted for a client, if there is a board", async () => {
     const env = { ...stage.environment(), COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
     const client = stage.newClient({
       connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }),
@@ -191,7 +191,7 @@ describe("agents that a client sets while a session is open", () => {
 });
 
 describe("MCP servers of a client", () => {
-  it("bring tools under their name, with the client's permission, and hooks send something along", async () => {
+  it("a client's MCP servers bring tools under their name, with permission, and hooks send metadata", async () => {
     const kinds: string[] = [];
     const session = await stage.client.createSession({
       mcpServers: {

@@ -32,7 +32,7 @@ const shown = (request: PermissionRequest | undefined) => permissionText(request
 
 describe("a request to a client over the wire", () => {
   it.runIf(works)(
-    "says that a command leaves the sandbox; an answer for the session counts for this once",
+    "a permission request says that a command leaves the sandbox, and a session answer counts once",
     async () => {
       const { asked, onPermissionRequest } = agreeing();
       const session = await stage.client.createSession({ onPermissionRequest });
@@ -54,7 +54,7 @@ describe("a request to a client over the wire", () => {
     },
   );
 
-  it("says that there is no sandbox", async () => {
+  it("a permission request over the wire says that there is no sandbox", async () => {
     const env = { ...stage.environment(), TROUPE_SANDBOX: "off" };
     const client = stage.newClient({ connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }) });
     const { asked, onPermissionRequest } = agreeing();
@@ -65,7 +65,7 @@ describe("a request to a client over the wire", () => {
     await client.stop();
   });
 
-  it("has the real name, the whole description and the arguments of an MCP tool", async () => {
+  it("a permission request over the wire has the real name, the whole description and the arguments of an MCP tool", async () => {
     await writeFile(stage.folder.at("greeter.cjs"), greeterProgram);
     const { asked, onPermissionRequest } = agreeing();
     const session = await stage.client.createSession({
@@ -91,7 +91,7 @@ describe("a request to a client over the wire", () => {
     await session.disconnect();
   });
 
-  it("offers no answer for the session where none can be given", async () => {
+  it("a permission request over the wire offers no answer for the session where none can be given", async () => {
     const { asked, onPermissionRequest } = agreeing();
     const session = await stage.client.createSession({ onPermissionRequest });
     const write = (path: string) => calls(["create", { path, file_text: "x" }]);

@@ -41,7 +41,7 @@ async function eventsOf(session: CopilotSession, type: string): Promise<SessionE
 }
 
 describe("tools of a client", () => {
-  it("SDK-29 are offered with their schema, run side by side, and answer the model", async () => {
+  it("SDK-29 a client's tools are offered with their schema, run side by side, and answer the model", async () => {
     const seen: unknown[] = [];
     const session = await stage.client.createSession({ tools: [add(seen)], onPermissionRequest: approveAll });
     stage.play(calls(["add", { a: 1, b: 2 }], ["add", { a: 3, b: 4 }]), says("3 and 7"));
@@ -55,7 +55,7 @@ describe("tools of a client", () => {
     expect(order.filter((type) => type === "external_tool.requested")).toHaveLength(2);
   });
 
-  it("say nothing of their own errors to the model, and can fail, replace a built-in and end the turn", async () => {
+  it("a client's tools hide their errors from the model, and can fail, replace a built-in and end the turn", async () => {
     const session = await stage.client.createSession({
       tools: [
         { name: "breaks", skipPermission: true, handler: () => Promise.reject(new Error("the code word is x")) },
@@ -82,7 +82,7 @@ describe("permissions", () => {
     return { kind };
   };
 
-  it("SDK-30 are requested, and the client's decision is applied", async () => {
+  it("SDK-30 permissions are requested, and the client's decision is applied", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: decide("approve-once") });
     stage.play(
       calls(["view", { path: "a.txt" }]),
@@ -96,7 +96,7 @@ describe("permissions", () => {
     expect(completed.map(({ data }) => Reflect.get(data, "result"))).toEqual(Array(3).fill({ kind: "approved" }));
   });
 
-  it("SDK-30 end the turn when rejected, and not when no client is there", async () => {
+  it("SDK-30 a rejected permission ends the turn, but not when no client is connected", async () => {
     const rejected = await stage.client.createSession({ onPermissionRequest: decide("reject") });
     stage.play(calls(["create", { path: "d.txt", file_text: "d" }]));
     await rejected.sendAndWait("write");
@@ -109,7 +109,7 @@ describe("permissions", () => {
     expect(existsSync(stage.folder.at("work/d.txt"))).toBe(false);
   });
 
-  it("are remembered for the session when the client chooses that", async () => {
+  it("a permission is stored for the session when the client chooses that", async () => {
     const asked: string[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: ({ kind }) => {
@@ -124,7 +124,7 @@ describe("permissions", () => {
 });
 
 describe("hooks", () => {
-  it("receive every hook point and may decide", async () => {
+  it("a client's hooks receive every hook point and may decide", async () => {
     const told: string[] = [];
     const tell = (name: string) => (input: object) => {
       told.push(name);
@@ -182,7 +182,7 @@ describe("hooks", () => {
 });
 
 describe("questions", () => {
-  it("of the model and of a plan go to the client, and its answers come back", async () => {
+  it("questions of the model and of a plan go to the client, and its answers come back", async () => {
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
       onUserInputRequest: ({ question, choices }) => ({ answer: `${choices?.[1]} (${question})`, wasFreeform: false }),
@@ -196,7 +196,7 @@ describe("questions", () => {
     expect(stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name)).not.toContain("ask_user");
   });
 
-  it("in forms go to a client that can show them", async () => {
+  it("questions in forms go to a client that can show them", async () => {
     const plain = await stage.client.createSession({});
     expect(plain.capabilities.ui?.elicitation).toBe(false);
     const session = await stage.client.createSession({
@@ -208,7 +208,7 @@ describe("questions", () => {
     expect(answer).toEqual({ action: "accept", content: { name: "Who?" } });
   });
 
-  it("about the system prompt are asked before it is used", async () => {
+  it("questions about the system prompt are sent before it is used", async () => {
     const session = await stage.client.createSession({
       systemMessage: {
         mode: "customize",
@@ -220,7 +220,7 @@ describe("questions", () => {
     expect(stage.model.requests.at(-1)?.request?.system).toContain("Changed: be brief.");
   });
 
-  it("in commands of a client run there", async () => {
+  it("commands of a client run in the client", async () => {
     const ran: string[] = [];
     const session = await stage.client.createSession({
       commands: [

@@ -75,7 +75,7 @@ const next = (session: CopilotSession, type: SessionEvent["type"]): Promise<Sess
 const offered = (): string[] => stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name) ?? [];
 
 describe("canvases of clients", () => {
-  it("are listed, opened, used and closed by others, and all hear of it", async () => {
+  it("canvases are listed, opened, used and closed by other clients, and all are notified", async () => {
     const { canvas, asked } = board();
     const owner = await stage.client.createSession({ canvases: [canvas] });
     const heard: SessionEvent[] = [];
@@ -115,7 +115,7 @@ describe("canvases of clients", () => {
     await owner.disconnect();
   });
 
-  it("reports errors, in the client's words where they are the client's", async () => {
+  it("a canvas reports errors, with the client's text where they are the client's", async () => {
     const { canvas } = board();
     const session = await stage.client.createSession({ canvases: [canvas] });
     const { open, close, action } = session.rpc.canvas;
@@ -135,7 +135,7 @@ describe("canvases of clients", () => {
     await session.disconnect();
   });
 
-  it("go when their client goes", async () => {
+  it("a canvas is removed when its client disconnects", async () => {
     const session = await stage.client.createSession({});
     const client = another();
     await client.resumeSession(session.sessionId, { canvases: [board().canvas] });
@@ -150,7 +150,7 @@ describe("canvases of clients", () => {
     await session.disconnect();
   });
 
-  it("of a client with a lasting name are opened again when it is back, and in a session that is resumed", async () => {
+  it("a canvas of a client with a stable name is reopened when the client or the session is back", async () => {
     const canvasProvider = { id: "app:window-1", name: "The app" };
     const session = await stage.client.createSession({});
     const first = another();
@@ -184,7 +184,7 @@ describe("canvases of clients", () => {
 });
 
 describe("an agent and canvases", () => {
-  it("opens and uses them where someone shows them, after asking", async () => {
+  it("an agent opens and uses a canvas where a client shows it, after asking", async () => {
     const { canvas, asked } = board();
     const permissions: unknown[] = [];
     const session = await stage.client.createSession({
@@ -222,7 +222,7 @@ describe("an agent and canvases", () => {
     await session.disconnect();
   });
 
-  it("has no canvas tools when no client shows or offers canvases", async () => {
+  it("an agent has no canvas tools when no client shows or offers canvases", async () => {
     const { canvas } = board();
     const session = await stage.client.createSession({ canvases: [canvas], onPermissionRequest: approveAll });
     stage.play(says("1"), says("2"), says("3"));

@@ -64,7 +64,7 @@ async function requestedCall(session: CopilotSession): Promise<string> {
 const offered = (): string[] => stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name) ?? [];
 
 describe("several clients on one session", () => {
-  it("all hear everything, bring tools of their own, and the first answer counts", async () => {
+  it("several clients get all events, bring tools of their own, and the first answer counts", async () => {
     const first = await stage.client.createSession({
       tools: [{ name: "one", skipPermission: true, handler: () => "1" }],
     });
@@ -92,7 +92,7 @@ describe("several clients on one session", () => {
     await expect(clash).rejects.toThrow("External tool name clash: one already registered by another connection");
   });
 
-  it("lose the tools, commands and forms of a client that disconnects, without harm to the others", async () => {
+  it("a client that disconnects takes its tools, commands and forms with it, without harm to others", async () => {
     const first = await stage.client.createSession({});
     const changes: SessionEvent[] = [];
     first.on((event) => {
@@ -123,7 +123,7 @@ describe("several clients on one session", () => {
     expect(shown).toContain("Tools no longer available: borrowed");
   });
 
-  it("do not report a tool that is back at once", async () => {
+  it("a tool of a client that is back at once is not reported", async () => {
     const first = await stage.client.createSession({});
     const tools = [{ name: "borrowed", skipPermission: true, handler: () => "lent" }];
     const guest = another();
@@ -145,7 +145,7 @@ describe("several clients on one session", () => {
     expect(JSON.stringify(stage.model.requests.at(-1)?.request?.messages)).not.toContain("no longer available");
   });
 
-  it("replay what they missed without a gap and nothing twice", async () => {
+  it("clients replay what they missed without a gap and nothing twice", async () => {
     const first = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(calls(["view", { path: "a.txt" }]), calls(["view", { path: "a.txt" }]), says("done"));
     const running = first.sendAndWait("look");
@@ -164,7 +164,7 @@ describe("several clients on one session", () => {
 });
 
 describe("work that waits for a client", () => {
-  it("survives it, and is done by the next one", async () => {
+  it("work that waits for a client survives its disconnect, and is done by the next one", async () => {
     const slow = slowTool("slow");
     const lost = another();
     const session = await lost.createSession({ tools: [slow.tool] });
@@ -189,7 +189,7 @@ describe("work that waits for a client", () => {
     expect(event?.data).toMatchObject({ continuePendingWork: true, sessionWasActive: false });
   });
 
-  it("shows an undecided permission, and accepts the decision", async () => {
+  it("an undecided permission is shown to the next client, which can decide", async () => {
     const lost = another();
     const session = await lost.createSession({});
     const asked = next(session, "permission.requested");
@@ -207,7 +207,7 @@ describe("work that waits for a client", () => {
     expect(await stage.folder.read("work/later.txt")).toBe("x");
   });
 
-  it("keeps a permission open when the next client has no handler", async () => {
+  it("a permission stays open when the next client has no handler", async () => {
     const lost = another();
     const session = await lost.createSession({});
     const asked = next(session, "permission.requested");
@@ -232,7 +232,7 @@ describe("work that waits for a client", () => {
     expect(await stage.folder.read("work/kept.txt")).toBe("x");
   });
 
-  it("ends as interrupted where the next client does not continue it", async () => {
+  it("work that waits for a client ends as interrupted where the next one does not continue it", async () => {
     const slow = slowTool("slow");
     const lost = another();
     const session = await lost.createSession({ tools: [slow.tool] });
@@ -251,7 +251,7 @@ describe("work that waits for a client", () => {
     expect((await resumed.sendAndWait("go on"))?.data.content).toBe("then so");
   });
 
-  it("is cancelled when the session is suspended, which can be resumed", async () => {
+  it("work that waits for a client is cancelled when the session is suspended, which can be resumed", async () => {
     const session = await stage.client.createSession({});
     const asked = next(session, "permission.requested");
     stage.play(calls(["create", { path: "never.txt", file_text: "x" }]));
@@ -265,7 +265,7 @@ describe("work that waits for a client", () => {
     expect((await resumed.sendAndWait("hello"))?.data.content).toBe("here again");
   });
 
-  it("is stopped by abort, and the session stays usable", async () => {
+  it("an abort stops work that waits for a client, and the session can be used", async () => {
     const slow = slowTool("slow");
     const session = await stage.client.createSession({ tools: [slow.tool] });
     stage.play(calls(["slow", {}]));

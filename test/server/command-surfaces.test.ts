@@ -44,7 +44,7 @@ const sourcesOf = (events: readonly SessionEvent[]): unknown[] =>
   events.flatMap((event) => (event.type === "user.message" ? [event.data.source] : []));
 
 describe.each(surfaces)("a command over %s", (_, run) => {
-  it("ORC-66 ORC-68 limits the leader of /research and asks twice for more before it may stop", async () => {
+  it("ORC-66 ORC-68 /research limits its leader and asks twice for more before it may stop", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(
       calls(["task", { description: "x", prompt: "look", agent_type: "explore", name: "x" }]),
@@ -59,7 +59,7 @@ describe.each(surfaces)("a command over %s", (_, run) => {
     expect(ends).toEqual([expect.stringContaining('"explore" was not started')]);
   });
 
-  it("ORC-64 reminds the agent of todos that a /fleet has left", async () => {
+  it("ORC-64 /fleet reminds the agent of the remaining todos", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     const sql = (query: string) => calls(["sql", { description: "todos", query }]);
     stage.play(
@@ -72,7 +72,7 @@ describe.each(surfaces)("a command over %s", (_, run) => {
     expect(sourcesOf(events)).toContain("gate-fleet");
   });
 
-  it("ORC-61 has /review ask for the agent code-review", async () => {
+  it("ORC-61 /review asks for the agent code-review", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("Nothing to review."));
     await answered(session, () => run(session, "review", "the last commit"));
@@ -82,7 +82,7 @@ describe.each(surfaces)("a command over %s", (_, run) => {
 });
 
 describe("a message that begins with a slash", () => {
-  it("is answered by the command itself where no model is needed", async () => {
+  it("a message with a slash is answered by the command itself where no model is needed", async () => {
     const session = await stage.client.createSession({});
     stage.play();
     const events = await answered(session, () => session.send({ prompt: "/usage" }));
@@ -92,14 +92,14 @@ describe("a message that begins with a slash", () => {
     );
   });
 
-  it("runs no command that changes the session, since programs pass on words of others", async () => {
+  it("a message with a slash runs no command that changes the session", async () => {
     const session = await stage.client.createSession({});
     await expect(session.send({ prompt: "/autopilot on" })).rejects.toThrow(/\/autopilot changes the session/);
     await expect(session.send({ prompt: "/undo" })).rejects.toThrow(/session\.commands\.invoke/);
     expect(await session.rpc.mode.get()).toBe("interactive");
   });
 
-  it("is a prompt when no command has this name", async () => {
+  it("a message with a slash is a prompt when no command has this name", async () => {
     const session = await stage.client.createSession({});
     stage.play(says("I see."));
     const events = await answered(session, () => session.send({ prompt: "/nonsense is what?" }));

@@ -60,7 +60,7 @@ async function conversation(messages: readonly string[], steps: readonly HttpPla
 }
 
 describe("a session that a client closes", () => {
-  it("MEM-39 MEM-40 MEM-42 MEM-43 MEM-44 ORC-81 leaves a process behind after three messages, and does not wait for it", async () => {
+  it("MEM-39 MEM-40 MEM-42 MEM-43 MEM-44 ORC-81 a closed session of three messages leaves a process behind", async () => {
     const id = await conversation(prompts, [...talk, stalls()]);
     const [outcome] = outcomesOf(id);
     const pid = Number(outcome?.pid);
@@ -82,7 +82,7 @@ describe("a session that a client closes", () => {
     );
   });
 
-  it("MEM-41 MEM-44 the process puts what it learned on the board, ends, and leaves no other behind", async () => {
+  it("MEM-41 MEM-44 the consolidation process writes to the board, ends, and leaves no other behind", async () => {
     const add = { command: "add", name: "learned", description: "d", context: "c" };
     const id = await conversation(prompts, [...talk, calls(["context_board", add]), says("done")]);
     await expect
@@ -96,13 +96,13 @@ describe("a session that a client closes", () => {
     await expect.poll(() => isAlive(Number(outcomesOf(id)[0]?.pid))).toBe(false);
   });
 
-  it("MEM-39 MEM-43 does not consolidate after two messages, and says so", async () => {
+  it("MEM-39 MEM-43 a closed session of two messages is not consolidated, and says so", async () => {
     const id = await conversation(prompts.slice(0, 2), talk.slice(0, 2));
     expect(outcomesOf(id)).toEqual([{ outcome: "below_min_turns" }]);
     expect(others(id)).toEqual([]);
   });
 
-  it("MEM-39 leaves none behind when it is deleted", async () => {
+  it("MEM-39 a deleted session leaves no consolidation behind", async () => {
     stage.play(...talk);
     const client = stage.newClient({ connection: RuntimeConnection.forStdio({ path, env: environment() }) });
     const session = await client.createSession({ onPermissionRequest: approveAll });
@@ -114,7 +114,7 @@ describe("a session that a client closes", () => {
 });
 
 describe("a session of an editor", () => {
-  it("MEM-39 MEM-42 ORC-81 leaves a process behind when the editor goes", async () => {
+  it("MEM-39 MEM-42 ORC-81 an editor's session leaves a process behind when the editor disconnects", async () => {
     stage.play(...talk, stalls());
     const home = { TROUPE_HOME: stage.folder.at("home"), HOME: stage.folder.at("home") };
     const agent = spawn(process.execPath, [path, "--acp"], {

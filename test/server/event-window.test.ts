@@ -40,7 +40,7 @@ async function pagesOf(window: EventWindow, max: number, direction: "forward" | 
 }
 
 describe("a window on the events of a session", () => {
-  it("gives stored and ephemeral events in the order they were told, forward and backward, at every page size", async () => {
+  it("a window of events gives stored and ephemeral events in order, both ways, at every page size", async () => {
     const { window, say, hint } = stageWith(1_200);
     hint("a");
     say("b");
@@ -54,7 +54,7 @@ describe("a window on the events of a session", () => {
     }
   });
 
-  it("continues from a cursor with the events since, and none twice", async () => {
+  it("a window of events continues from a cursor with newer events, and none twice", async () => {
     const { window, say, hint } = stageWith(3);
     const { cursor } = await pagesOf(window, 10, "forward");
     hint("a");
@@ -63,7 +63,7 @@ describe("a window on the events of a session", () => {
     expect((await pagesOf(window, 10, "forward", window.last)).ids).toEqual([]);
   });
 
-  it("omits what a rewind removed, and an earlier cursor continues with the events after it", async () => {
+  it("a window of events omits what a rewind removed, and an earlier cursor continues after it", async () => {
     const { window, say, hint, rewindTo } = stageWith(4);
     hint("a");
     say("b");
@@ -76,7 +76,7 @@ describe("a window on the events of a session", () => {
     expect((await pagesOf(window, 2, "forward")).ids).toEqual(["s0", "s1", "rewound", "d"]);
   });
 
-  it("looks at no more than a part of a long history for one page, and says that there is more", async () => {
+  it("a window of events reads only a part of a long history for one page, and says that there is more", async () => {
     const { window } = stageWith(30_000);
     const page = await window.read({
       max: 5,

@@ -25,18 +25,18 @@ async function run(name: string): Promise<{ stdout: string; stderr: string }> {
 }
 
 describe("examples", () => {
-  it("has an expectation for every example", () => {
+  it("the list of examples has an expectation for every example", () => {
     expect(Object.keys(printed).sort()).toEqual([...exampleNames].sort());
     expect(exampleNames.length).toBeGreaterThanOrEqual(7);
   });
 
-  it.each(exampleNames)("runs %s to its end without a key", async (name) => {
+  it.each(exampleNames)("the example %s runs to its end without a key", async (name) => {
     const { stdout, stderr } = await run(name);
     for (const line of printed[name] ?? []) expect(stdout).toContain(line);
     expect(stderr).toBe("");
   });
 
-  it.each(exampleNames)("links %s from the list of examples", (name) => {
+  it.each(exampleNames)("the list of examples links %s", (name) => {
     expect(read("examples/README.md")).toContain(`](${name}.ts)`);
   });
 });

@@ -68,7 +68,7 @@ function counted(names: readonly string[] = ["one"]) {
   };
 }
 
-it("an extension that is about to join is not started once more by being switched on", async () => {
+it("switching on an extension that is about to join does not start it again", async () => {
   const { host, started, alive, connections } = counted();
   host.sync();
   await host.setEnabled("user:one", true);
@@ -80,7 +80,7 @@ it("an extension that is about to join is not started once more by being switche
   expect([...alive]).toEqual([]);
 });
 
-it("an extension enabled during a reload is the one found then, and ends with the session", async () => {
+it("an extension enabled during a reload is the newly found one, and ends with the session", async () => {
   const { host, started, alive } = counted();
   host.sync();
   await host.setEnabled("user:one", false);
@@ -92,7 +92,7 @@ it("an extension enabled during a reload is the one found then, and ends with th
   expect([...alive]).toEqual([]);
 });
 
-it("what is switched on again runs as it is now, and not at all where it may not run any more", async () => {
+it("an extension that is switched on again runs in its current form, or not at all if it may not", async () => {
   const { host, started, find } = counted(["one", "two"]);
   host.sync();
   await host.setEnabled("user:one", false);
@@ -105,7 +105,7 @@ it("what is switched on again runs as it is now, and not at all where it may not
   await host.close();
 });
 
-it("closing waits for programs that have failed before and are not gone yet", async () => {
+it("closing waits for extensions that failed before and have not exited yet", async () => {
   const { host, alive, connections, stopSlowly } = counted();
   host.sync();
   await host.setEnabled("user:one", true);

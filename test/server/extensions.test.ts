@@ -22,7 +22,7 @@ const shownLast = (): string => JSON.stringify(stage.model.requests.at(-1)?.body
 const offeredLast = (): string[] => (stage.model.requests.at(-1)?.request?.tools ?? []).map(({ name }) => name);
 
 describe("a session with skills and MCP servers", () => {
-  it("switches skills on and off, and finds new ones", async () => {
+  it("a session switches skills on and off, and finds new ones", async () => {
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
       skillDirectories: [stage.folder.at("skills")],
@@ -48,7 +48,7 @@ describe("a session with skills and MCP servers", () => {
     expect(await session.rpc.skills.getInvoked()).toEqual({ skills: [] });
   });
 
-  it("connects, lists, stops and takes back MCP servers", async () => {
+  it("a session connects, lists, stops and removes MCP servers", async () => {
     const everything = resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     const events: object[] = [];
     const session = await stage.client.createSession({
@@ -114,7 +114,7 @@ describe("a session with skills and MCP servers", () => {
     await expect.poll(again).toEqual(["every connected"]);
   });
 
-  it("reports when there is nothing", async () => {
+  it("a session reports that it has no skills and servers", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.mcp.list()).toMatchObject({ servers: [] });
     await expect(session.rpc.mcp.enable({ serverName: "x" })).rejects.toThrow(/No MCP host initialized/);

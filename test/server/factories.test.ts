@@ -69,7 +69,7 @@ async function opened(client: CopilotClient = stage.client): Promise<CopilotSess
 }
 
 describe("a factory", () => {
-  it("has agents that are tasks of the session, each call made once, and its run can be watched", async () => {
+  it("a factory has agents that are tasks of the session, each call made once, and its run can be watched", async () => {
     const session = await opened();
     const updates: number[] = [];
     session.on("factory.run_updated", ({ data }) => void updates.push(data.revision));
@@ -121,7 +121,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("ends at a limit with its kind, and continues from there with a higher one", async () => {
+  it("a factory ends at a limit with its kind, and continues from there with a higher one", async () => {
     const session = await opened();
     stage.play(says("one"));
     const run = await session.factory.run("two", { limits: { maxTotalSubagents: 1 } });
@@ -147,14 +147,14 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("keeps a budget only where prices are known", async () => {
+  it("a factory keeps a budget only where prices are known", async () => {
     const session = await opened();
     const run = await session.factory.run("two", { limits: { maxAiCredits: 5 } });
     expect(run).toMatchObject({ status: "error", failure: { type: "factory_accounting_incomplete" } });
     await session.disconnect();
   });
 
-  it("continues without an agent that cannot start, and reports that", async () => {
+  it("a factory continues without an agent that cannot start, and reports that", async () => {
     const session = await opened();
     const run = await session.factory.run("lost");
     expect(run).toMatchObject({ status: "completed", result: { answer: null } });
@@ -163,7 +163,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("is cancelled at once, with its agents", async () => {
+  it("a factory is cancelled at once, with its agents", async () => {
     const session = await opened();
     stage.play(stalls());
     const before = stage.model.requests.length;
@@ -182,7 +182,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("is halted when its extension dies, and can be resumed when that is back", async () => {
+  it("a factory is halted when its extension dies, and can be resumed when it is back", async () => {
     const session = await opened();
     const run = await session.factory.run("dies");
     expect(run).toMatchObject({ status: "halted", reason: expect.stringContaining("extension") });
@@ -193,7 +193,7 @@ describe("a factory", () => {
     await session.disconnect();
   });
 
-  it("takes what speaks for a run only from the program that runs it", async () => {
+  it("a factory's run is controlled only by the program that runs it", async () => {
     const session = await opened();
     stage.play(stalls());
     const before = stage.model.requests.length;
@@ -214,7 +214,7 @@ describe("a factory", () => {
 });
 
 describe("a run that was cut off", () => {
-  it("survives a kill, and repeats no step", async () => {
+  it("a factory run that was cut off survives a kill, and repeats no step", async () => {
     const client = stage.newClient();
     const hanging = extension.replace('process.env.HANG === "yes"', "true");
     const path = stage.folder.at("home/extensions/works/extension.mjs");
@@ -237,7 +237,7 @@ describe("a run that was cut off", () => {
     await next.disconnect();
   });
 
-  it("comes to rest with its session", async () => {
+  it("a factory run ends with its session", async () => {
     const session = await opened();
     const running = session.factory.run("sleeps").catch(() => undefined);
     await expect.poll(async () => (await session.factory.listRuns()).length, PATIENT).toBe(1);

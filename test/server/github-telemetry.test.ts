@@ -18,7 +18,7 @@ beforeEach(() => {
   told = [];
 });
 
-it("a client that asks for figures gets them, without a word of what was said, and no other client does", async () => {
+it("a client that requests telemetry gets figures without content, and no other client does", async () => {
   const other = await rawClient(Reflect.get(stage.client, "runtimePort"));
   await other.ask("connect", { token: Reflect.get(stage.client, "effectiveConnectionToken") });
   const session = await stage.client.createSession({
@@ -55,7 +55,7 @@ it("a client that asks for figures gets them, without a word of what was said, a
   other.socket.destroy();
 });
 
-it("a session that says no, or has a provider of its own, has no figures", async () => {
+it("a session that opts out, or has its own provider, sends no telemetry to GitHub clients", async () => {
   const { baseUrl } = stage.model;
   for (const option of [{ enableSessionTelemetry: false }, { model: "mine", provider: { baseUrl } }]) {
     const session = await stage.client.createSession(option);

@@ -44,7 +44,7 @@ const open = (config: Partial<SessionConfig> = {}) =>
   client.createSession({ onPermissionRequest: approveAll, enableConfigDiscovery: true, ...config });
 
 describe("the tools of GitHub, for a session with a GitHub identity", () => {
-  it("are available with the first message, read only, and their output is data", async () => {
+  it("GitHub tools are available with the first message, read only, and their output is data", async () => {
     api.seen.length = 0;
     const session = await open();
     await session.rpc.metadata.snapshot();
@@ -66,7 +66,7 @@ describe("the tools of GitHub, for a session with a GitHub identity", () => {
     await session.disconnect();
   });
 
-  it("are as many as the program wants", async () => {
+  it("a program can choose the GitHub tools", async () => {
     const wanted: [NonNullable<SessionConfig["githubMcpToolConfig"]>, Record<string, string>][] = [
       [
         { enableAllTools: true, additionalToolsets: ["actions"], enableInsidersMode: true },
@@ -86,7 +86,7 @@ describe("the tools of GitHub, for a session with a GitHub identity", () => {
     }
   });
 
-  it("are not asked for where they are disabled, not allowed, or nothing is to be looked for", async () => {
+  it("GitHub tools are not requested where they are disabled, not allowed, or not needed", async () => {
     api.seen.length = 0;
     const none = async (config: Partial<SessionConfig>) => {
       const session = await open(config);

@@ -30,9 +30,12 @@ async function run(program: string): Promise<{ stdout: string; stderr: string }>
 }
 
 describe("the programs of README, SDK reference and tutorial", () => {
-  it("exist", () => expect(programs.length).toBeGreaterThan(5));
+  it("the programs of README, SDK reference and tutorial exist", () => expect(programs.length).toBeGreaterThan(5));
 
-  it.each(programs)("run to their end without a key and without noise: program %#", async (program) => {
-    expect((await run(program)).stderr).toBe("");
-  });
+  it.each(programs)(
+    "a program of the documentation runs to its end without a key and without noise: program %#",
+    async (program) => {
+      expect((await run(program)).stderr).toBe("");
+    },
+  );
 });

@@ -13,7 +13,7 @@ afterAll(() => stage[Symbol.asyncDispose]());
 const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
 
 describe("the history of a session over the contract", () => {
-  it("is taken back to before a message, with the files of that answer", async () => {
+  it("a client rewinds to before a message, with the files of that answer", async () => {
     const session = await open();
     stage.play(says("Hello."));
     await session.sendAndWait("Hi");
@@ -42,7 +42,7 @@ describe("the history of a session over the contract", () => {
     expect(JSON.stringify(stage.model.requests.at(-1)?.body)).not.toContain("Shout");
   });
 
-  it("is gone on with in a fork, up to a place", async () => {
+  it("a client continues the history in a fork, up to an event", async () => {
     const session = await open();
     stage.play(says("One."), says("Two."));
     await session.sendAndWait("Alpha");
@@ -60,7 +60,7 @@ describe("the history of a session over the contract", () => {
     ).rejects.toThrow(/event no-such-event not found/i);
   });
 
-  it("is compacted at a wish, and tells what came of it", async () => {
+  it("a client compacts the history on request, and gets the result", async () => {
     const session = await open();
     stage.play(says("One."), says("Two."));
     await session.sendAndWait("First");
@@ -79,7 +79,7 @@ describe("the history of a session over the contract", () => {
     expect(await session.rpc.history.abortManualCompaction()).toEqual({ aborted: false });
   });
 
-  it("is compacted automatically from the second message on, where the session's thresholds are low", async () => {
+  it("the history is compacted automatically from the second message on, at the session's thresholds", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
@@ -114,7 +114,7 @@ describe("the history of a session over the contract", () => {
     ]);
   });
 
-  it("stays unchanged when a requested compaction fails, and the answer says so", async () => {
+  it("the history stays unchanged when a requested compaction fails, and the answer says so", async () => {
     const session = await open();
     await expect(session.rpc.history.compact({})).rejects.toThrow(/nothing to compact|too little/i);
     stage.play(says("One."));
@@ -130,7 +130,7 @@ describe("the history of a session over the contract", () => {
     expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("First");
   });
 
-  it("is begun afresh by a tool, with the prompt it gives, and everything stays in the log", async () => {
+  it("a tool starts the history afresh with its prompt, and everything stays in the log", async () => {
     const heard: SessionEvent[] = [];
     let session: CopilotSession | undefined;
     const client = stage.newClient();
@@ -174,7 +174,7 @@ describe("the history of a session over the contract", () => {
     expect(JSON.stringify(shown())).toContain("the first answer");
   });
 
-  it("is begun afresh at once where nothing is under way, and before what a working agent says next", async () => {
+  it("the history starts afresh at once when idle, and before the next words of a working agent", async () => {
     const session = await stage.client.createSession({
       tools: [
         {

@@ -47,7 +47,7 @@ describe("messages of an unauthenticated client", () => {
     ["noise", "\u0000\u0001\u0002 nonsense\n"],
     ["a frame without an end", "Content-Length: 999999999999\r\n\r\n"],
     ["a header without an end", `X-A: ${"a".repeat(5000)}`],
-  ])("%s: the connection is closed, without a word", async (_, bytes) => {
+  ])("an unauthenticated message closes the connection without a reply: %s", async (_, bytes) => {
     const stranger = await rawClient(port);
     stranger.write(bytes);
     await stranger.closed;
@@ -55,7 +55,7 @@ describe("messages of an unauthenticated client", () => {
     expect((await good.ask("ping", { message: "a" })).result).toMatchObject({ message: "pong: a" });
   });
 
-  it("nothing but a greeting, before it has shown the token", async () => {
+  it("an unauthenticated client can send only a greeting", async () => {
     const stranger = await rawClient(port);
     const failed = { code: -32000, message: expect.stringContaining("AUTHENTICATION_FAILED") };
     expect(await stranger.ask("session.list")).toMatchObject({ error: failed });
@@ -67,7 +67,7 @@ describe("messages of an unauthenticated client", () => {
 });
 
 describe("mistakes of a client", () => {
-  it("gets an error of its own for each, and the connection stays", async () => {
+  it("each mistake of a client gets its own error, and the connection stays open", async () => {
     const client = await admitted();
     client.write(frame("{ no json"));
     expect((await client.answer(null)).error).toMatchObject({ code: -32700 });
@@ -108,7 +108,7 @@ describe("mistakes of a client", () => {
     client.socket.destroy();
   });
 
-  it("a message that is too long is read past, in bounded memory", async () => {
+  it("a message that is too long is skipped in bounded memory", async () => {
     const client = await admitted();
     const before = memory();
     const filler = Buffer.alloc(1024 * 1024, "x");
@@ -125,7 +125,7 @@ describe("mistakes of a client", () => {
     client.socket.destroy();
   });
 
-  it("ids that are in use, and more requests than are answered at a time", async () => {
+  it("a client's duplicate ids and excess requests are refused", async () => {
     const client = await admitted();
     const created = await client.ask("session.create", {});
     const { sessionId } = created.result as { sessionId: string };
@@ -166,7 +166,7 @@ describe("a client that does not keep up", () => {
     return { connection, input, output, trouble };
   }
 
-  it("loses message deltas, and is notified once it reads again", async () => {
+  it("a client that does not keep up loses message deltas, and is notified once it reads again", async () => {
     const { connection, output } = slow({ slowBytes: 1000, lostBytes: 100_000 });
     tell(connection, 2000, false);
     tell(connection, 10, true);
@@ -180,7 +180,7 @@ describe("a client that does not keep up", () => {
     expect(read.match(/"text"/g)).toHaveLength(2);
   });
 
-  it("is disconnected when it is too far behind, stops half-way, or never authenticates", async () => {
+  it("a client that is too far behind, stops half-way, or never authenticates is disconnected", async () => {
     const behind = slow({ slowBytes: 1000, lostBytes: 5000 });
     tell(behind.connection, 6000, false);
     expect(behind.connection.isClosed).toBe(true);

@@ -18,7 +18,7 @@ async function put(path: string, content: string): Promise<void> {
 }
 
 describe("a server without a session", () => {
-  it("finds skills, agents and instructions of a folder, and where to put new ones", async () => {
+  it("a server without a session finds skills, agents and instructions of a folder, and where to put new ones", async () => {
     await put("proj/.github/skills/bake/SKILL.md", "---\nname: bake\ndescription: Bakes bread\n---\nKnead.\n");
     await put("more/brew/SKILL.md", "---\nname: brew\ndescription: Brews tea\n---\nBoil.\n");
     await put("proj/.github/agents/cook.md", "---\nname: cook\ndescription: Cooks\n---\nYou cook.\n");
@@ -47,7 +47,7 @@ describe("a server without a session", () => {
     }
   });
 
-  it("keeps the person's MCP servers and settings", async () => {
+  it("a server without a session stores the user's MCP servers and settings", async () => {
     const { rpc } = stage.client;
     const config = { type: "http" as const, url: "https://mcp.example.com/mcp", tools: ["*"], timeout: 5000 };
     await rpc.mcp.config.add({ name: "docs", config });
@@ -69,7 +69,7 @@ describe("a server without a session", () => {
     await expect(rpc.user.settings.set({ settings: { stream: "loud" } })).rejects.toThrow(/stream/);
   });
 
-  it("takes secrets of a client out of everything from then on", async () => {
+  it("a server masks secrets of a client everywhere from then on", async () => {
     expect(await stage.client.rpc.secrets.addFilterValues({ values: ["correct-horse-battery"] })).toEqual({ ok: true });
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("It is correct-horse-battery."));
@@ -77,7 +77,7 @@ describe("a server without a session", () => {
     expect(answer?.data.content).not.toContain("correct-horse-battery");
   });
 
-  it("finds, measures, closes and deletes sessions", async () => {
+  it("a server without a session finds, measures, closes and deletes sessions", async () => {
     const { rpc } = stage.client;
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     const { sessionId } = session;
@@ -103,7 +103,7 @@ describe("a server without a session", () => {
     expect((await rpc.sessions.list({})).sessions.map((one) => one.sessionId)).not.toContain(sessionId);
   });
 
-  it("says honestly what it does not do", async () => {
+  it("a server reports which methods it does not support", async () => {
     const { rpc } = stage.client;
     expect(await rpc.sessions.getRemoteControlStatus()).toEqual({ status: { state: "off" } });
     expect(await rpc.sessions.stopRemoteControl({})).toEqual({ status: { state: "off" }, stopped: false });

@@ -25,7 +25,7 @@ async function viewOf(session: CopilotSession) {
 const atWork = { main: "running", isIdle: false, processing: true };
 
 describe("a second client of a session at work", () => {
-  it("sees that the main agent waits for its model", async () => {
+  it("a second client sees that the main agent waits for its model", async () => {
     const first = await stage.client.createSession({ onPermissionRequest: approveAll });
     const before = stage.model.requests.length;
     stage.play(stalls());
@@ -40,7 +40,7 @@ describe("a second client of a session at work", () => {
     await first.disconnect();
   });
 
-  it("sees that a tool call waits for a permission", async () => {
+  it("a second client sees that a tool call waits for a permission", async () => {
     let answer: (() => void) | undefined;
     const asked = new Promise<void>((resolve) => {
       answer = resolve;

@@ -44,7 +44,7 @@ describe("an answer beyond the send buffer", () => {
   it.each([
     ["a long list", { events }, plain],
     ["one long text", { text: "y".repeat(3_000_000) }, { text: "y".repeat(3_000_000) }],
-  ])("reaches a client that reads, before what was told after it: %s", async (_, result, expected) => {
+  ])("a large answer reaches a client that reads, before later messages: %s", async (_, result, expected) => {
     const client = connect(result);
     client.ask();
     await new Promise((later) => setImmediate(later));
@@ -61,7 +61,7 @@ describe("an answer beyond the send buffer", () => {
     client.connection.close();
   });
 
-  it("does not let a client that reads nothing fill the memory with what comes after it", async () => {
+  it("a large answer does not let a client that reads nothing fill the memory", async () => {
     const client = connect({ events });
     client.ask();
     await new Promise((later) => setImmediate(later));
@@ -70,7 +70,7 @@ describe("an answer beyond the send buffer", () => {
     expect(client.trouble[0]).toContain("did not read");
   });
 
-  it("is given up when the client reads nothing for too long", async () => {
+  it("a large answer is given up when the client reads nothing for too long", async () => {
     const client = connect({ events }, { unreadMs: 30 });
     client.ask();
     await expect
@@ -78,7 +78,7 @@ describe("an answer beyond the send buffer", () => {
       .toEqual([expect.stringContaining("it read nothing of an answer for 0.03 s")]);
   });
 
-  it("is refused with a hint when it is larger than any message can be", async () => {
+  it("a large answer is refused with a hint when it is larger than any message can be", async () => {
     const text = "z".repeat(1024 * 1024);
     const large = encodeAnswer({ jsonrpc: "2.0", id: 4, result: { events: Array(600).fill({ text }) } });
     if (large instanceof Uint8Array) throw new Error("it was taken for a small answer");

@@ -37,7 +37,7 @@ describe("the credit limit of a session, over the contract", () => {
     return events;
   }
 
-  it("asks a client that wants to be asked, and the work continues where it stopped", async () => {
+  it("a credit limit asks a client that can answer, and the work continues where it stopped", async () => {
     const session = await open(2);
     const events = heard(session);
     await session.rpc.eventLog.registerInterest({ eventType: "session_limits_exhausted.requested" });
@@ -64,7 +64,7 @@ describe("the credit limit of a session, over the contract", () => {
     expect(told(events, "session.session_limits_changed").at(-1)).toEqual({ sessionLimits: null });
   });
 
-  it("ends the work when no client wants to be asked, or the answer is no", async () => {
+  it("a credit limit ends the work when no client can answer, or the answer is no", async () => {
     const silent = await open(2);
     const events = heard(silent);
     stage.play(cents(calls(["view", { path: "a.txt" }]), 3));
@@ -91,7 +91,7 @@ describe("the credit limit of a session, over the contract", () => {
 });
 
 describe("the usage of a session, over the contract", () => {
-  it("is counted since the session began, even after a resume", async () => {
+  it("the usage of a session is counted since it began, even after a resume", async () => {
     const at = (name: string): string => join(stage.folder.at("work"), name);
     await writeFile(at("old.txt"), "one\ntwo\nthree\n");
     await writeFile(at("gone.txt"), "x\n");

@@ -63,7 +63,7 @@ async function open(url: string, more: Partial<SessionConfig> = {}): Promise<Cop
 const own = { serverName: "shop", originServerName: "shop" };
 
 describe("apps of MCP servers", () => {
-  it("are available to a client that shows them: their page, their tools, and an event for each call", async () => {
+  it("MCP apps are available to a client that shows them: their page, their tools, and call events", async () => {
     const { url, told } = await shopServer();
     const events: object[] = [];
     const session = await open(url, {
@@ -107,7 +107,7 @@ describe("apps of MCP servers", () => {
     await session.disconnect();
   });
 
-  it("reach the tools of their own server that are meant for them, and no rule is passed by", async () => {
+  it("MCP apps reach only tools of their own server that are meant for them, within the rules", async () => {
     const { url } = await shopServer();
     const session = await open(url, { enableMcpApps: true });
     const { apps } = session.rpc.mcp;
@@ -124,7 +124,7 @@ describe("apps of MCP servers", () => {
 
   const calledAt = (told: readonly string[]) => told.filter((body) => body.includes('"tools/call"'));
 
-  it("call tools within what hooks say, as the model does", async () => {
+  it("MCP apps call tools within what hooks allow, as the model does", async () => {
     const { url, told } = await shopServer();
     const heard: object[] = [];
     const ends: object[] = [];
@@ -168,7 +168,7 @@ describe("apps of MCP servers", () => {
     await session.disconnect();
   });
 
-  it("call nothing that a hook of permission requests denies", async () => {
+  it("MCP apps call nothing that a hook of permission requests denies", async () => {
     const { url, told } = await shopServer();
     const hooks = {
       permissionRequest: [{ matcher: "shop/buy", command: `echo '{"behavior":"deny","message":"no"}'` }],
@@ -184,7 +184,7 @@ describe("apps of MCP servers", () => {
     await session.disconnect();
   });
 
-  it("are not there for a client that shows none", async () => {
+  it("MCP apps are not available to a client that shows none", async () => {
     const { url, told } = await shopServer();
     const session = await open(url);
     const { apps } = session.rpc.mcp;

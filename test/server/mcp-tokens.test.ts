@@ -57,7 +57,7 @@ async function askWhoami(session: CopilotSession): Promise<string> {
 const token = (accessToken: string): Answer => ({ kind: "token", accessToken });
 
 describe("tokens that a client brings for MCP servers", () => {
-  it("are requested with the reason, used, and stored nowhere", async () => {
+  it("a client's MCP tokens are requested with the reason, used, and stored nowhere", async () => {
     const server = await protectedServer();
     server.good.set("first-token-1234", []);
     const answers: Answer[] = [
@@ -112,7 +112,7 @@ describe("tokens that a client brings for MCP servers", () => {
     expect(server.seen.filter((header) => !/^(|Bearer (first|second|wide|last)-token-\d+)$/.test(header))).toEqual([]);
   });
 
-  it("leave the server without a token if they do not arrive, and are not requested again unless asked", async () => {
+  it("a client's missing MCP tokens leave the server without one, and are not requested again unasked", async () => {
     const server = await protectedServer();
     const answers: Answer[] = [{ kind: "cancelled" }, token("good-token-1234")];
     const next = () => answers.shift() ?? ({ kind: "cancelled" } as const);
@@ -130,7 +130,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await session.disconnect();
   });
 
-  it("may also come from another client: the first answer counts, and a late client is asked too", async () => {
+  it("a client's MCP tokens may come from any client: the first answer counts, and a late client is asked", async () => {
     const server = await protectedServer();
     server.good.set("good-token-1234", []);
     const { session, asked, events } = await sessionWith(server, () => new Promise(() => undefined));
@@ -157,7 +157,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await session.disconnect();
   });
 
-  it("are those of one session, though others use the same server", async () => {
+  it("a client's MCP tokens belong to one session, though others use the same server", async () => {
     const server = await protectedServer();
     server.good.set("alice-token-1234", []).set("bob-token-123456", []);
     const alice = await sessionWith(server, () => token("alice-token-1234"));
@@ -171,7 +171,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await Promise.all([alice.session.disconnect(), bob.session.disconnect()]);
   });
 
-  it("go to servers of the older kind too", async () => {
+  it("a client's MCP tokens are sent to servers of the older kind too", async () => {
     const server = await protectedServer();
     server.good.set("good-token-1234", []);
     const entry = { type: "sse", url: `${server.origin}/sse` } as const;
@@ -181,7 +181,7 @@ describe("tokens that a client brings for MCP servers", () => {
     await session.disconnect();
   });
 
-  it("are not asked for where no client brings any", async () => {
+  it("MCP tokens are not requested where no client offers any", async () => {
     const server = await protectedServer();
     const { session, events } = await sessionWith(server, undefined);
     await reached(session, "tracker needs-auth");

@@ -16,7 +16,7 @@ describe("models of a client's session", () => {
     ["completions", { type: "openai", wireApi: "completions" }, "/v1/chat/completions"],
     ["responses", { type: "openai", wireApi: "responses" }, "/v1/responses"],
     ["messages", { type: "anthropic" }, "/v1/messages"],
-  ] as const)("answer over %s, at a provider of the client's own", async (_, kind, path) => {
+  ] as const)("a client's models answer over %s, at the client's own provider", async (_, kind, path) => {
     const session = await stage.client.createSession({
       model: "mine",
       clientName: "contract-test",
@@ -31,7 +31,7 @@ describe("models of a client's session", () => {
     await session.disconnect();
   });
 
-  it("are chosen from the client's registry, with tokens that it gives for each request", async () => {
+  it("a client's models are chosen from its registry, with tokens for each request", async () => {
     let count = 0;
     const session = await stage.client.createSession({
       model: "own/small",
@@ -52,7 +52,7 @@ describe("models of a client's session", () => {
     await session.disconnect();
   });
 
-  it("are not both one provider and a registry", async () => {
+  it("a client cannot set both one provider and a registry", async () => {
     const both = stage.client.createSession({
       provider: { baseUrl: stage.model.baseUrl },
       models: [{ id: "a", provider: "b" }],
@@ -60,7 +60,7 @@ describe("models of a client's session", () => {
     await expect(both).rejects.toThrow(/not both/);
   });
 
-  it("read what is attached, and the log has the prompt as it was typed", async () => {
+  it("a client's models read attachments, and the log has the prompt as typed", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("seen"));
     const path = stage.folder.at("work/a.txt");
@@ -73,7 +73,7 @@ describe("models of a client's session", () => {
     await session.disconnect();
   });
 
-  it("can be changed while the session is open, and providers can join", async () => {
+  it("a client's models can be changed while the session is open, and providers can be added", async () => {
     const session = await stage.client.createSession({ reasoningEffort: "low" });
     const { model, provider } = session.rpc;
     expect(await model.getCurrent()).toEqual({ modelId: "faux-model", reasoningEffort: "low" });
@@ -98,7 +98,7 @@ describe("models of a client's session", () => {
     await session.disconnect();
   });
 
-  it("are the same when a session is resumed in another process, unless the client says otherwise", async () => {
+  it("a client's models are the same after a resume in another process, unless the client changes them", async () => {
     const own = {
       providers: [{ name: "own", baseUrl: stage.model.baseUrl, apiKey: "k" }],
       models: ["small", "large"].map((id) => ({ id, provider: "own", wireModel: `wire-${id}` })),

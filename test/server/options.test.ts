@@ -40,7 +40,7 @@ const describedBy = (offered: readonly { name: string }[], name: string): string
   JSON.stringify(offered.find((tool) => tool.name === name));
 
 describe("options of a session", () => {
-  it("choose tools by name and by where they come from, and exclusion wins", async () => {
+  it("session options choose tools by name and by where they come from, and exclusion wins", async () => {
     const tools = [{ name: "mine", handler: () => "" }];
     expect((await shown({ tools, availableTools: ["view", "edit"] })).tools.sort()).toEqual(["edit", "view"]);
     expect((await shown({ tools, availableTools: ["custom:*", "builtin:view"] })).tools.sort()).toEqual([
@@ -53,7 +53,7 @@ describe("options of a session", () => {
     expect((await shown({ tools, defaultAgent: { excludedTools: ["mine"] } })).tools).not.toContain("mine");
   });
 
-  it("decide about the system message: added to, replaced, by sections", async () => {
+  it("session options decide about the system message: added to, replaced, by sections", async () => {
     expect((await shown({ systemMessage: { content: "Speak Latin." } })).system).toMatch(/GitHub.*Speak Latin\.$/s);
     expect((await shown({ systemMessage: { mode: "replace", content: "Only this." } })).system).toBe("Only this.");
     const { system } = await shown({
@@ -69,7 +69,7 @@ describe("options of a session", () => {
     expect(system).toContain("never deploy on Fridays");
   });
 
-  it("bring agents, and let one lead", async () => {
+  it("session options bring agents, and let one lead", async () => {
     const customAgents = [
       { name: "poet", displayName: "Poet", description: "Writes verse", prompt: "You are a poet.", tools: ["view"] },
       { name: "ghost", description: "Never called", prompt: "Boo.", infer: false },
@@ -89,7 +89,7 @@ describe("options of a session", () => {
     );
   });
 
-  it("find agents and skills of the folder only when asked to; instructions always", async () => {
+  it("session options find agents and skills of the folder only on request, and instructions always", async () => {
     const plain = await shown({});
     expect(plain.system).toContain("Always rhyme.");
     expect(describedBy(plain.offered, "task")).not.toContain('"local"');
@@ -101,7 +101,7 @@ describe("options of a session", () => {
     expect(silent.system).not.toContain("Always rhyme.");
   });
 
-  it("bring skills and instructions from other folders", async () => {
+  it("session options bring skills and instructions from other folders", async () => {
     const config = {
       skillDirectories: [stage.folder.at("skills")],
       instructionDirectories: [stage.folder.at("instructions")],
@@ -115,7 +115,7 @@ describe("options of a session", () => {
     expect((await shown({ ...config, enableSkills: false })).tools).not.toContain("skill");
   });
 
-  it("say where to work, and what else may be reached", async () => {
+  it("session options set the working folder and the other allowed folders", async () => {
     const session = await stage.client.createSession({
       workingDirectory: stage.folder.at("other"),
       additionalDirectories: ["../work"],
@@ -129,7 +129,7 @@ describe("options of a session", () => {
     expect(results?.sort()).toEqual([expect.stringContaining("1. one"), expect.stringContaining("1. other")]);
   });
 
-  it("bring a provider and models of their own, with tokens on request", async () => {
+  it("session options bring a provider and models of their own, with tokens on request", async () => {
     const asked: string[] = [];
     const { last } = await shown({
       model: "gpt-own",
@@ -160,7 +160,7 @@ describe("options of a session", () => {
     expect(stage.model.requests.at(-1)?.headers).toMatchObject({ authorization: "Bearer k", "x-turn": "1" });
   });
 
-  it("are refused where they could not be held", async () => {
+  it("session options that cannot be enforced are refused", async () => {
     await expect(stage.client.createSession({ managedSettings: { permissions: {} } as never })).rejects.toThrow(
       /cannot enforce managed settings/,
     );
@@ -169,7 +169,7 @@ describe("options of a session", () => {
 });
 
 describe("options on resume", () => {
-  it("replace those before, for a session that is open, and the past stays", async () => {
+  it("options on resume replace the earlier ones for an open session, and the history stays", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({ systemMessage: { content: "Speak Latin." } });
     stage.play(says("salve"));
@@ -190,7 +190,7 @@ describe("options on resume", () => {
     expect(types).not.toContain("session.shutdown");
   });
 
-  it("in empty mode nothing comes from the machine except what is requested", async () => {
+  it("nothing comes from the machine in empty mode except what is requested", async () => {
     const client = stage.newClient({ mode: "empty" });
     const session = await client.createSession({ availableTools: ["builtin:view"], onPermissionRequest: approveAll });
     stage.play(says("ok"));
@@ -218,7 +218,7 @@ describe("options that name places and windows", () => {
     return /Saved to: ([^\\"]+)/.exec(told)?.[1] ?? "";
   };
 
-  it("put large outputs where the agent can look them up, and nowhere else", async () => {
+  it("session options put large outputs where only the agent can read them", async () => {
     const { session, warnings } = await opened({ largeOutput: { maxSizeBytes: 1000, outputDirectory: "out/large" } });
     const path = await kept(session);
     expect(path).toMatch(
@@ -237,7 +237,7 @@ describe("options that name places and windows", () => {
     expect(await kept(added.session)).toContain(outputDirectory);
   });
 
-  it("are reported when they have no effect", async () => {
+  it("session options without effect are reported", async () => {
     const { warnings } = await opened({ configDirectory: "/elsewhere", contextTier: "long_context" });
     await expect
       .poll(() => warnings)
@@ -250,7 +250,7 @@ describe("options that name places and windows", () => {
 });
 
 describe("a client that carries model requests", () => {
-  it("receives each request and gives the reply, and a stop reaches it", async () => {
+  it("a client that carries model requests receives each one and replies, and an abort reaches it", async () => {
     // The handler of the SDK sends them on itself, so the scripted model sees what it carried.
     const carried: unknown[] = [];
     class Carrier extends CopilotRequestHandler {

@@ -81,7 +81,7 @@ const approve = (session: CopilotSession, requestId: string) =>
   session.rpc.permissions.handlePendingPermissionRequest({ requestId, result: { kind: "approve-once" } });
 
 describe.each(endings)("an undecided permission when the server ends by %s", (_, end) => {
-  it("is asked again under its old id, and what it is for happens once", async () => {
+  it("an undecided permission is asked again under its old id, and its call happens once", async () => {
     const first = await askedForEffect();
     await end(first.client, first.session);
     const { session, ear } = await resumed(first.session.sessionId);
@@ -107,7 +107,7 @@ describe.each(endings)("an undecided permission when the server ends by %s", (_,
 });
 
 describe.each(endings)("a tool of a client that has not answered when the server ends by %s", (_, end) => {
-  it("is answered by the next client, and not run again", async () => {
+  it("a client's unanswered tool call is answered by the next client, and not run again", async () => {
     let runs = 0;
     const slow = { name: "slow", skipPermission: true, handler: () => ++runs && new Promise<string>(() => undefined) };
     const client = stage.newClient();
@@ -131,7 +131,7 @@ describe.each(endings)("a tool of a client that has not answered when the server
 });
 
 describe("work that waits when its server is killed", () => {
-  it("is interrupted where the next client does not continue it", async () => {
+  it("pending work is interrupted where the next client does not continue it", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     const { session } = await resumed(first.session.sessionId, { continuePendingWork: false });
@@ -143,7 +143,7 @@ describe("work that waits when its server is killed", () => {
     expect(await effects()).toBe("");
   });
 
-  it("survives as many servers as it takes", async () => {
+  it("pending work survives several servers", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     for (let round = 0; round < 2; round++) {
@@ -159,7 +159,7 @@ describe("work that waits when its server is killed", () => {
     expect(endsOf(await session.getEvents())).toHaveLength(1);
   });
 
-  it("is reported once as cancelled where pending work does not continue", async () => {
+  it("pending work is reported once as cancelled where it is not continued", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(effect("never")));
@@ -181,7 +181,7 @@ describe("work that waits when its server is killed", () => {
     }
   });
 
-  it("is not run a second time once it has been permitted", async () => {
+  it("pending work is not run a second time once it has been permitted", async () => {
     const client = stage.newClient();
     const ear = listening();
     const command = "echo once >> effects.txt; sleep 60";
@@ -202,7 +202,7 @@ describe("work that waits when its server is killed", () => {
     expect(await effects()).toBe("once\n");
   });
 
-  it("keeps what its neighbours did, and names what was cut off", async () => {
+  it("pending work keeps what its siblings did, and names what was cut off", async () => {
     const client = stage.newClient();
     const ear = listening();
     let quick = 0;
@@ -243,7 +243,7 @@ describe("work that waits when its server is killed", () => {
     );
   });
 
-  it("asks a user again who had not answered", async () => {
+  it("a user who had not answered is asked again after the server was killed", async () => {
     const client = stage.newClient();
     const ear = listening();
     stage.play(calls(["ask_user", { question: "Which colour?" }]));
@@ -261,7 +261,7 @@ describe("work that waits when its server is killed", () => {
     expect(shownTo()).toContain("Which colour? Blue");
   });
 
-  it("asks again when the call would do something else now", async () => {
+  it("pending work asks again when the call would do something else now", async () => {
     const client = stage.newClient();
     const ear = listening();
     const path = stage.folder.at("work/a.txt");
@@ -286,7 +286,7 @@ describe("work that waits when its server is killed", () => {
     expect(await stage.folder.read("work/a.txt")).toBe("ten\nthree\n");
   });
 
-  it("asks again when the call would run in another folder", async () => {
+  it("pending work asks again when the call would run in another folder", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     await mkdir(stage.folder.at("elsewhere"));
@@ -303,7 +303,7 @@ describe("work that waits when its server is killed", () => {
     expect([await effects(), await stage.folder.read("elsewhere/effects.txt")]).toEqual(["", "once\n"]);
   });
 
-  it("does not happen where a person rejects it under its old id, whatever a rule allows by then", async () => {
+  it("pending work is not run where the user rejects it under its old id, whatever a rule allows", async () => {
     const first = await askedForEffect();
     await kill(first.client);
     // The hook holds the call up between the resumption and the rule that would let it run.
@@ -327,7 +327,7 @@ describe("work that waits when its server is killed", () => {
     expect(ended).toMatchObject([{ data: { result: { kind: "denied-interactively-by-user" } } }]);
   });
 
-  it("answers what was said meanwhile after that", async () => {
+  it("messages sent meanwhile are answered after the pending work", async () => {
     const first = await askedForEffect();
     await first.session.send("and then?");
     await kill(first.client);
@@ -340,7 +340,7 @@ describe("work that waits when its server is killed", () => {
 });
 
 describe("a command that waits when the server is killed", () => {
-  it("ORC-66 keeps its tool limits and its gate in the next process", async () => {
+  it("ORC-66 a pending command keeps its tool limits and its gate in the next process", async () => {
     const client = stage.newClient();
     const first = await client.createSession({ onPermissionRequest: approveAll });
     stage.play(stalls());

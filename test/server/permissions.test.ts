@@ -28,7 +28,7 @@ async function refusing() {
 const write = (path: string) => calls(["create", { path, file_text: "x" }]);
 
 describe("permissions, as a client decides", () => {
-  it("asks no client while everything is allowed, and asks again afterwards", async () => {
+  it("no client is asked while everything is allowed, and it is asked again afterwards", async () => {
     const { session, asked } = await refusing();
     expect(await session.rpc.permissions.setApproveAll({ enabled: true })).toEqual({ success: true });
     stage.play(write("free.txt"), says("Written."));
@@ -42,7 +42,7 @@ describe("permissions, as a client decides", () => {
     expect(asked).toEqual(["write"]);
   });
 
-  it("lets a denial win over every allow", async () => {
+  it("a client's denial wins over every allow rule", async () => {
     const { session, asked } = await refusing();
     await session.rpc.permissions.configure({
       approveAllToolPermissionRequests: true,
@@ -64,7 +64,7 @@ describe("permissions, as a client decides", () => {
     ).rejects.toThrow(/nonsense/);
   });
 
-  it("opens one more folder to the tools, and no other", async () => {
+  it("a client opens one more folder to the tools, and no other", async () => {
     await mkdir(stage.folder.at("more"), { recursive: true });
     await mkdir(stage.folder.at("other"), { recursive: true });
     const { session } = await refusing();
@@ -87,7 +87,7 @@ describe("permissions, as a client decides", () => {
     });
   });
 
-  it("keeps approvals of a place and trust in a folder", async () => {
+  it("a client's approvals for a location and trust in a folder are stored", async () => {
     const { session } = await refusing();
     const { rpc } = session;
     const folder = stage.folder.at("work");
@@ -104,7 +104,7 @@ describe("permissions, as a client decides", () => {
     expect(await rpc.permissions.folderTrust.isTrusted({ path: folder })).toEqual({ trusted: true });
   });
 
-  it("runs a person's own commands without asking, and stops them", async () => {
+  it("a user's own shell commands run without asking, and can be stopped", async () => {
     const { session, asked } = await refusing();
     const { rpc } = session;
     const ran = await rpc.shell.executeUserRequested({ requestId: "one", command: "echo hello" });
@@ -129,7 +129,7 @@ describe("permissions, as a client decides", () => {
     expect(asked).toEqual([]);
   });
 
-  it("keeps what is approved permanently: addresses in your settings, the rest for this place", async () => {
+  it("permanent approvals are stored: addresses in the user's settings, the rest for the location", async () => {
     await using own = await serverStage();
     const fetches = (...urls: string[]) => calls(...urls.map((url) => ["web_fetch", { url }] as const));
     const settings = own.folder.at("home/settings.json");
@@ -161,7 +161,7 @@ describe("permissions, as a client decides", () => {
     expect(asked.slice(2)).toEqual(["http://127.0.0.1:10/"]);
   });
 
-  it("takes an address for the session, and none that was not asked about", async () => {
+  it("an address is approved for the session only if it was asked about", async () => {
     const asked: string[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: (request) => {

@@ -19,7 +19,7 @@ const open = (workingDirectory = stage.folder.at("work")) =>
   stage.client.createSession({ onPermissionRequest: approveAll, workingDirectory });
 
 describe("the working directory of a session", () => {
-  it("is changed by a call, for its tools too, and keeps what was said", async () => {
+  it("the working directory is changed by a call, for its tools too, and the conversation stays", async () => {
     const session = await open();
     stage.play(says("Noted."));
     await session.sendAndWait("My cat is called Momo.");
@@ -37,7 +37,7 @@ describe("the working directory of a session", () => {
     await expect(session.rpc.metadata.setWorkingDirectory(nowhere)).rejects.toThrow(/nowhere is not a folder/);
   });
 
-  it("is announced to clients when more is known of it, not when it is another folder", async () => {
+  it("the working directory is announced when more is known of it, not when it is another folder", async () => {
     const session = await open();
     const told: unknown[] = [];
     session.on("session.context_changed", ({ data }) => told.push(data));
@@ -52,7 +52,7 @@ describe("the working directory of a session", () => {
     await expect.poll(() => told).toEqual([known]);
   });
 
-  it("shows what git finds different, beside the index and since the branch began", async () => {
+  it("a client sees what git finds changed, beside the index and since the branch began", async () => {
     const root = stage.folder.at("repository");
     await mkdir(root);
     const git = (...args: string[]) =>
@@ -89,7 +89,7 @@ describe("the working directory of a session", () => {
 });
 
 describe("a question beside the conversation", () => {
-  it("is answered knowing what was said, counted, and kept nowhere", async () => {
+  it("a side question knows the conversation, is counted, and is not stored", async () => {
     const session = await open();
     stage.play(says("Noted."), says("Momo."));
     await session.sendAndWait("My cat is called Momo.");
@@ -107,7 +107,7 @@ describe("a question beside the conversation", () => {
 });
 
 describe("opening by known facts of a session", () => {
-  it("creates one, finds one by a prefix of its id or as the last, and reports when there is none", async () => {
+  it("opening creates a session, finds one by id prefix or as the last, and reports when there is none", async () => {
     const { rpc } = stage.client;
     const made = await rpc.sessions.open({ kind: "create", options: { name: "the opened one" } });
     expect(made).toMatchObject({ status: "created", startupPrompts: [] });
@@ -124,7 +124,7 @@ describe("opening by known facts of a session", () => {
     await expect(rpc.sessions.open({ kind: "cloud" })).rejects.toThrow(/only local sessions/);
   });
 
-  it("takes a call without params in either form", async () => {
+  it("opening accepts a call without params in either form", async () => {
     const list = stage.client.rpc.tools.list as () => ReturnType<typeof stage.client.rpc.tools.list>;
     expect((await list()).tools.length).toBeGreaterThan(3);
   });

@@ -38,7 +38,7 @@ const skillNames = async (): Promise<string[]> => {
 };
 
 describe("plugins that are installed over the contract", () => {
-  it("come from a marketplace on this machine, are switched, updated and taken out again", async () => {
+  it("plugins of a local marketplace are installed, switched, updated and removed", async () => {
     const { plugins } = stage.client.rpc;
     const source = await market("1.0.0");
     expect(await plugins.marketplaces.add({ source })).toEqual({ name: "village" });
@@ -78,7 +78,7 @@ describe("plugins that are installed over the contract", () => {
     expect(await skillNames()).toEqual([]);
   });
 
-  it("come from a folder, with their right to be run, and go by where they came from", async () => {
+  it("plugins of a folder are installed with permission to run, and removed by their source", async () => {
     const { plugins } = stage.client.rpc;
     await put("tool/plugin.json", { name: "tool", version: "0.1.0" });
     await put("tool/run.sh", "echo hi\n");
@@ -95,7 +95,7 @@ describe("plugins that are installed over the contract", () => {
     await expect(stat(installed)).rejects.toThrow(/ENOENT/);
   });
 
-  it("are refused when they are missing, lead elsewhere or are not plugins", async () => {
+  it("plugins that are missing, lead elsewhere or are not plugins are refused", async () => {
     const { plugins } = stage.client.rpc;
     await plugins.marketplaces.add({ source: await market("1.0.0") });
     await put("none/readme.txt", "nothing\n");
@@ -121,7 +121,7 @@ describe("plugins that are installed over the contract", () => {
 });
 
 describe("plugins that a program brings", () => {
-  it("are in all sessions that are opened from then on", async () => {
+  it("plugins of a program are in all sessions opened from then on", async () => {
     await put("bundled/skills/knit/SKILL.md", skill("knit"));
     await put("fetched/skills/weave/SKILL.md", skill("weave"));
     const client = stage.newClient({ builtinPluginDirectories: [stage.folder.at("bundled")] });

@@ -34,7 +34,7 @@ shared(
 );
 
 describe("the extension of a project that runs its own factories", () => {
-  it("asks first, once for each factory, and again for more agents; a no stays a no", async () => {
+  it("a project's factory asks first, once for each factory and for more agents, and a no is final", async () => {
     const workingDirectory = stage.folder.at("project");
     await mkdir(`${workingDirectory}/.github/extensions/busy`, { recursive: true });
     await writeFile(`${workingDirectory}/.github/extensions/busy/extension.mjs`, extension);
@@ -67,7 +67,7 @@ describe("the extension of a project that runs its own factories", () => {
     await client.stop();
   });
 
-  it("is not asked about when the person's own client runs them", async () => {
+  it("a project's factory is not asked about when the user's own client runs it", async () => {
     const workingDirectory = stage.folder.at("quiet");
     await mkdir(`${workingDirectory}/.github/extensions/calm`, { recursive: true });
     const calm = extension.slice(0, extension.indexOf("const run = async"));

@@ -22,7 +22,7 @@ function held(text: string): { reply: ReturnType<typeof withFaults>; release: ()
 }
 
 describe("the message queue", () => {
-  it("is shown, can be taken back, and the rest is answered in order", async () => {
+  it("a client sees the queue, can remove messages, and the rest is answered in order", async () => {
     const session = await stage.client.createSession({});
     const first = held("first");
     stage.play(first.reply, says("second"));
@@ -50,7 +50,7 @@ describe("the message queue", () => {
 });
 
 describe("commands", () => {
-  it("are listed by where they come from, and invoked", async () => {
+  it("commands are listed by their source, and invoked", async () => {
     const session = await stage.client.createSession({
       commands: [{ name: "deploy", description: "Deploys.", handler: () => undefined }],
       skillDirectories: [stage.folder.at("skills")],
@@ -76,7 +76,7 @@ describe("commands", () => {
     await expect(session.rpc.commands.invoke({ name: "nonsense" })).rejects.toThrow(/no command/);
   });
 
-  it("offers unknown commands to interested clients, one after another", async () => {
+  it("unknown commands are offered to interested clients, one after another", async () => {
     const session = await stage.client.createSession({});
     const offered: SessionEvent[] = [];
     session.on("command.queued", (event) => offered.push(event));
@@ -105,7 +105,7 @@ describe("commands", () => {
 });
 
 describe("autopilot", () => {
-  it("continues until the agent declares the task done", async () => {
+  it("autopilot over the contract continues until the agent declares the task done", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("Half of it."), says("Nearly."), calls(["task_complete", { summary: "All of it." }]));
     const done = new Promise<SessionEvent>((resolve) => session.on("session.task_complete", resolve));

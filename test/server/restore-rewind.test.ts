@@ -5,7 +5,7 @@ import { says } from "../../src/testing/index.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
-it("shows the whole conversation again to clients after a rewind was taken back", async () => {
+it("clients see the whole conversation again after a rewind was undone", async () => {
   await using folder = await tempFolder({ "work/a.txt": "a" });
   await using model = await modelServer({ steps: [says("one"), says("two"), says("three")] });
   const environment = {

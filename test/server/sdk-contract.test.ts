@@ -33,7 +33,7 @@ const opened = (more: Parameters<CopilotClient["createSession"]>[0] = {}): Promi
 const lastMessages = (): { role: string; content: string }[] =>
   ((stage.model.requests.at(-1)?.body ?? {}) as { messages: { role: string; content: string }[] }).messages;
 
-it("reads a file outside the session's folders once its client approves", async () => {
+it("a client can approve reading a file outside the session's folders", async () => {
   const path = stage.folder.at("elsewhere.txt");
   await writeFile(path, "far away\n");
   const asked: PermissionRequest[] = [];
@@ -50,7 +50,7 @@ it("reads a file outside the session's folders once its client approves", async 
   await session.disconnect();
 });
 
-it("records the mode of a message: the one it was sent with, or else the session's", async () => {
+it("the mode of a message is recorded: its own, or else the session's", async () => {
   const session = await opened();
   stage.play(says("One."), says("Two."));
   await session.sendAndWait({ prompt: "Talk.", agentMode: "interactive" });
@@ -63,7 +63,7 @@ it("records the mode of a message: the one it was sent with, or else the session
   await session.disconnect();
 });
 
-it("gives the model the results of parallel calls in the order of the calls", async () => {
+it("the model gets the results of parallel calls in the order of the calls", async () => {
   let endSecond = (): void => undefined;
   const second = new Promise<void>((done) => {
     endSecond = done;
@@ -93,7 +93,7 @@ it("gives the model the results of parallel calls in the order of the calls", as
   await session.disconnect();
 });
 
-it("puts the session's id into every payload of a hook", async () => {
+it("every payload of a hook has the session's id", async () => {
   const seen: Record<string, unknown>[] = [];
   const note = (name: string) => (input: object) => {
     seen.push({ name, ...input });
@@ -114,7 +114,7 @@ it("puts the session's id into every payload of a hook", async () => {
   await session.disconnect();
 });
 
-it("shows the model with /model, and switches it by name", async () => {
+it("/model over the contract shows the model, and switches it by name", async () => {
   const session = await opened({
     providers: [{ name: "mine", type: "openai", baseUrl: stage.model.baseUrl }],
     models: [
@@ -130,7 +130,7 @@ it("shows the model with /model, and switches it by name", async () => {
   await session.disconnect();
 });
 
-it("sends the form of an answer to the model with the message that asks for it", async () => {
+it("the form of an answer is sent to the model with the message that requests it", async () => {
   const session = await opened();
   stage.play(says('{"n":1}'));
   const jsonSchema = { name: "count", schema: { type: "object", properties: { n: { type: "number" } } } };
@@ -141,7 +141,7 @@ it("sends the form of an answer to the model with the message that asks for it",
   await session.disconnect();
 });
 
-it("warns about options of a model switch that have no effect", async () => {
+it("options of a model switch without effect cause a warning", async () => {
   const session = await opened();
   await session.rpc.model.switchTo({ modelId: "faux-model", contextTier: "long_context", verbosity: "low" });
   const warnings = async (): Promise<string[]> =>
@@ -152,7 +152,7 @@ it("warns about options of a model switch that have no effect", async () => {
   await session.disconnect();
 });
 
-it("answers methods of parts it does not have without an unhandled method", async () => {
+it("methods of missing parts are answered without an unhandled method", async () => {
   const session = await opened();
   const { rpc } = session;
   expect(await ask("session.limitPrediction.predict", of(session))).toEqual({
@@ -175,7 +175,7 @@ it("answers methods of parts it does not have without an unhandled method", asyn
   await session.disconnect();
 });
 
-it("names the workspace of a session, and reports a change of the autopilot's objective", async () => {
+it("the workspace of a session is named, and a change of autopilot's objective is reported", async () => {
   const session = await opened();
   const heard: object[] = [];
   session.on("session.autopilot_objective_changed", ({ data }) => void heard.push(data));

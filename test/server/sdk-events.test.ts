@@ -50,7 +50,7 @@ const connected = async (session: CopilotSession): Promise<void> => {
 };
 
 describe("events that follow from others", () => {
-  it("state at the start that no policy of an organisation applies", async () => {
+  it("the first events state that no policy of an organisation applies", async () => {
     const { session, heard } = await opened();
     await expect
       .poll(() => dataOf(heard, "session.managed_settings_resolved"), PATIENT)
@@ -59,7 +59,7 @@ describe("events that follow from others", () => {
     await session.disconnect();
   });
 
-  it("name the model of an agent, and whether it can be written to", async () => {
+  it("events name the model of an agent, and whether it can be written to", async () => {
     const { session, heard } = await opened();
     const task = { name: "look", agent_type: "explore", description: "look", prompt: "Look.", mode: "sync" };
     stage.play(calls(["task", task]), says("Seen."), says("Done."));
@@ -73,7 +73,7 @@ describe("events that follow from others", () => {
     await session.disconnect();
   });
 
-  it("bring the bytes of a picture once, after the event that names it", async () => {
+  it("events bring the bytes of an image once, after the event that names it", async () => {
     const { session, heard } = await opened({ mcpServers: fixture() });
     stage.play(calls(["fixture-picture", {}]), says("A dot."), calls(["fixture-picture", {}]), says("The same."));
     await session.sendAndWait("Draw.");
@@ -96,7 +96,7 @@ describe("events that follow from others", () => {
     await session.disconnect();
   });
 
-  it("report an MCP server that ended, and one that is no longer configured", async () => {
+  it("events report an MCP server that ended, and one that is no longer configured", async () => {
     const { session, heard } = await opened({ mcpServers: fixture() });
     await connected(session);
     stage.play(calls(["fixture-leave", {}]), says("It left."));
@@ -113,7 +113,7 @@ describe("events that follow from others", () => {
     await session.disconnect();
   });
 
-  it("follow a question beside the conversation from its start to its end", async () => {
+  it("events follow a side question from its start to its end", async () => {
     const { session, heard } = await opened();
     stage.play(says("Hello."), says("Momo."));
     await session.sendAndWait("Hi.");
@@ -127,7 +127,7 @@ describe("events that follow from others", () => {
     await session.disconnect();
   });
 
-  it("name the tools that a search found, which stay offered after a resume", async () => {
+  it("events name the tools that a search found, which stay offered after a resume", async () => {
     const config = { mcpServers: fixture(), toolSearch: { deferThreshold: 1 } };
     const { session, heard } = await opened(config);
     await connected(session);
@@ -148,7 +148,7 @@ describe("events that follow from others", () => {
     await again.disconnect();
   });
 
-  it("are offered without a search where their server or program asks for it", async () => {
+  it("tools are offered without a search where their server or program requests it", async () => {
     const tool = (name: string, defer: "auto" | "never") => ({ name, description: name, handler: () => "", defer });
     const { session } = await opened({
       mcpServers: Object.fromEntries(
@@ -169,7 +169,7 @@ describe("events that follow from others", () => {
 });
 
 describe("an extension", () => {
-  it("sends attachments to the clients that write the next message", async () => {
+  it("an extension sends attachments to the clients that write the next message", async () => {
     const path = stage.folder.at("home/extensions/pusher/extension.mjs");
     await mkdir(dirname(path), { recursive: true });
     await writeFile(
@@ -191,7 +191,7 @@ describe("an extension", () => {
 });
 
 describe("MCP servers of a session", () => {
-  it("are restarted, started and stopped, and their resources read", async () => {
+  it("MCP servers of a session are restarted, started and stopped, and their resources read", async () => {
     const { session } = await opened({ mcpServers: fixture() });
     await connected(session);
     const { mcp } = session.rpc;
@@ -212,7 +212,7 @@ describe("MCP servers of a session", () => {
     await session.disconnect();
   });
 
-  it("list all pages of their resource templates", async () => {
+  it("MCP servers of a session list all pages of their resource templates", async () => {
     const { session } = await opened({ mcpServers: fixture() });
     await connected(session);
     expect(await session.rpc.mcp.resources.listTemplates({ serverName: "fixture" })).toEqual({
@@ -224,7 +224,7 @@ describe("MCP servers of a session", () => {
     await session.disconnect();
   });
 
-  it("have sampling requests run on the session's model, and cancelled", async () => {
+  it("MCP servers of a session have sampling requests run on the session's model, and cancelled", async () => {
     const { session } = await opened({ mcpServers: fixture() });
     await connected(session);
     const request = { messages: [{ role: "user", content: { type: "text", text: "Hi?" } }], maxTokens: 10 };
@@ -255,7 +255,7 @@ describe("MCP servers of a session", () => {
     await session.disconnect();
   });
 
-  it("are probed for a sign-in with one request, without asking for a token", async () => {
+  it("MCP servers of a session are probed for a sign-in with one request, without asking for a token", async () => {
     const open = await protectedServer();
     const asked: string[] = [];
     const { session } = await opened({

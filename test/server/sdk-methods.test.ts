@@ -44,7 +44,7 @@ const asking =
     });
 
 describe("permissions of both SDK generations", () => {
-  it("are the same switch, and a change is announced under both names", async () => {
+  it("permissions of both SDK generations are the same switch, and a change is announced under both names", async () => {
     const session = await opened();
     const heard: object[] = [];
     session.on("session.permissions_changed", ({ data }) => void heard.push(data));
@@ -67,7 +67,7 @@ describe("permissions of both SDK generations", () => {
 });
 
 describe("tools of a client", () => {
-  it("are replaced while the session is open, and the agent learns of removed ones before the next message", async () => {
+  it("a client's tools can be replaced in an open session, and the agent learns of removed ones", async () => {
     const tool = (name: string) => ({ name, description: `Does ${name}.`, parameters: { type: "object" } });
     const session = await opened({ tools: [{ ...tool("old_tool"), handler: async () => "old" }] });
     stage.play(says("Ready."));
@@ -90,7 +90,7 @@ describe("tools of a client", () => {
 });
 
 describe("tasks of a client", () => {
-  it("are listed beside agents, updated in order, and cancelled through the client", async () => {
+  it("a client's tasks are listed beside agents, updated in order, and cancelled through the client", async () => {
     const session = await opened();
     const cancelled: string[] = [];
     Reflect.get(session, "clientSessionApis").tasks = {
@@ -119,7 +119,7 @@ describe("tasks of a client", () => {
     await session.disconnect();
   });
 
-  it("are not shown to clients that do not know them", async () => {
+  it("a client's tasks are not shown to clients that do not support them", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll as never });
     const ask = asking(session as unknown as CopilotSession);
     const wish = { type: "client", clientTaskId: "x", description: "", cancellable: false };
@@ -130,7 +130,7 @@ describe("tasks of a client", () => {
 });
 
 describe("metadata of clients", () => {
-  it("is set, removed, read of many sessions, and there after the session was closed", async () => {
+  it("client metadata is set, removed, read of many sessions, and persists after the session was closed", async () => {
     const session = await opened();
     stage.play(says("Hi."));
     await session.sendAndWait("Hi.");
@@ -150,7 +150,7 @@ describe("metadata of clients", () => {
 });
 
 describe("events of a session that is not open", () => {
-  it("are read page by page, in both directions", async () => {
+  it("events of a closed session are read page by page, in both directions", async () => {
     const session = await opened();
     stage.play(says("Hi."));
     await session.sendAndWait("Hi.");
@@ -179,7 +179,7 @@ describe("events of a session that is not open", () => {
 });
 
 describe("files of a session", () => {
-  it("are stated, moved and removed inside the session's own folder only, and links are not followed", async () => {
+  it("files are read, moved and removed inside the session's own folder only, without following links", async () => {
     const session = await opened();
     const { workspaces } = session.rpc;
     await workspaces.createFile({ path: "notes/a.md", content: "12345" });
@@ -207,7 +207,7 @@ describe("files of a session", () => {
     await session.disconnect();
   });
 
-  it("hold the objective of autopilot", async () => {
+  it("the session's files hold the objective of autopilot", async () => {
     const session = await opened();
     const { workspaces } = session.rpc;
     expect(await workspaces.autopilotObjectiveExists()).toEqual({ exists: false });
@@ -220,7 +220,7 @@ describe("files of a session", () => {
 });
 
 describe("the queue of a session", () => {
-  it("is reordered, edited, copied and paused by its client", async () => {
+  it("the queue of a session is reordered, edited, copied and paused by its client", async () => {
     const session = await opened();
     const { queue } = session.rpc;
     await queue.setDrainPaused({ paused: true });
@@ -247,7 +247,7 @@ describe("the queue of a session", () => {
     await session.disconnect();
   });
 
-  it("is cleared when the main turn is interrupted, unless it is to be kept", async () => {
+  it("the queue of a session is cleared when the main turn is interrupted, unless it is to be kept", async () => {
     const session = await opened();
     expect(await session.rpc.interruptMainTurn({})).toEqual({ interrupted: false });
     stage.play(stalls());
@@ -261,7 +261,7 @@ describe("the queue of a session", () => {
 });
 
 describe("the sandbox", () => {
-  it("is reported as required when the environment of the server requires it", async () => {
+  it("the sandbox is reported as required when the environment of the server requires it", async () => {
     const env = { ...stage.environment(), TROUPE_SANDBOX: "required" };
     const strict = new CopilotClient({
       connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env, args: [] }),
@@ -280,7 +280,7 @@ describe("the sandbox", () => {
 });
 
 describe("methods of other hosts", () => {
-  it("is answered in a form that callers handle", async () => {
+  it("a method of another host is answered in a form that callers handle", async () => {
     const session = await opened();
     const { rpc } = session;
     expect(await rpc.contentExclusion.checkPaths({ paths: ["a"] })).toEqual({

@@ -38,7 +38,7 @@ const opened = (more: Parameters<CopilotClient["createSession"]>[0] = {}): Promi
   client.createSession({ onPermissionRequest: approveAll, ...more });
 
 describe("a program on SDK 1.0.14", () => {
-  it("leaves a session with disconnect, and resumes it", async () => {
+  it("a program on SDK 1.0.14 leaves a session with disconnect, and resumes it", async () => {
     const session = await opened();
     stage.play(calls(["view", { path: "a.txt" }]), says("Two lines."));
     expect((await session.sendAndWait("How long is a.txt?"))?.data.content).toBe("Two lines.");
@@ -85,7 +85,7 @@ describe("a factory of an extension on SDK 1.0.14", () => {
     await vi.waitFor(async () => expect(await status()).toBe("running"), PATIENT);
   });
 
-  it("is aborted when its run is cancelled", async () => {
+  it("a factory of an SDK extension is aborted when its run is cancelled", async () => {
     const run = session.factory.run("waits");
     await expect.poll(said, PATIENT).toEqual(["waits"]);
     const { runs } = await session.rpc.factory.listRuns({});
@@ -94,7 +94,7 @@ describe("a factory of an extension on SDK 1.0.14", () => {
     await expect.poll(said, PATIENT).toEqual(["waits", "aborted"]);
   });
 
-  it("is paused by a client, and its body is aborted", async () => {
+  it("a factory of an SDK extension is paused by a client, and its body is aborted", async () => {
     const run = session.factory.run("waits");
     await expect.poll(async () => (await said()).filter((line) => line === "waits").length, PATIENT).toBe(2);
     const { runs } = await session.rpc.factory.listRuns({});
@@ -106,7 +106,7 @@ describe("a factory of an extension on SDK 1.0.14", () => {
     expect(detail).toMatchObject({ canResume: true, terminal: { pauseInfo: { type: "user" } } });
   });
 
-  it("pauses at a checkpoint once, continues after a resume, and notifies the agent", async () => {
+  it("a factory of an SDK extension pauses at a checkpoint once, continues after a resume, and notifies the agent", async () => {
     const info: string[] = [];
     const off = session.on((event: SessionEvent) => {
       if (event.type === "session.info") info.push(event.data.message);
@@ -123,7 +123,7 @@ describe("a factory of an extension on SDK 1.0.14", () => {
     off();
   });
 
-  it("is served under the names of SDK 1.0.15 too", async () => {
+  it("a factory of an SDK extension is served under the names of SDK 1.0.15 too", async () => {
     const connection = Reflect.get(session, "connection") as {
       sendRequest(method: string, params: object): Promise<Record<string, unknown>>;
     };
@@ -147,7 +147,7 @@ describe("a factory of an extension on SDK 1.0.14", () => {
 });
 
 describe("tools that a program on SDK 1.0.14 executes", () => {
-  it("run through permissions and the log, and no model reads their results", async () => {
+  it("a program's tools run through permissions and the log, and no model reads their results", async () => {
     const session = await opened();
     const heard: SessionEvent[] = [];
     const off = session.on((event: SessionEvent) => void heard.push(event));
@@ -171,7 +171,7 @@ describe("tools that a program on SDK 1.0.14 executes", () => {
     off();
   });
 
-  it("are denied where the client denies the permission", async () => {
+  it("a program's tools are denied where the client denies the permission", async () => {
     const modes: unknown[] = [];
     const session = await opened({ onPermissionRequest: () => ({ kind: "reject" }) });
     const off = session.on("permission.requested", ({ data }) => void modes.push(data.agentMode));
@@ -184,7 +184,7 @@ describe("tools that a program on SDK 1.0.14 executes", () => {
 });
 
 describe("events of SDK 1.0.14", () => {
-  it("name the message that a reply answers, the route of a model call, its end and the source of a model change", async () => {
+  it("events name the answered message, the route and end of a model call, and the model's source", async () => {
     const session = await opened();
     const heard: SessionEvent[] = [];
     const off = session.on((event: SessionEvent) => void heard.push(event));
@@ -216,7 +216,7 @@ describe("options of a session on SDK 1.0.14", () => {
       .getEvents()
       .then((events) => events.flatMap((event) => (event.type === "session.warning" ? [event.data.message] : [])));
 
-  it("records the source of a message", async () => {
+  it("a session records the source of a message", async () => {
     const session = await opened();
     stage.play(says("Noted."), says("Yes."));
     await session.sendAndWait({ prompt: "The build is red.", source: "system" });
@@ -227,7 +227,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("names the message and its mode in user.message, and waits for the end of autopilot", async () => {
+  it("user.message names the message and its mode, and a send waits for the end of autopilot", async () => {
     const session = await opened();
     stage.play(
       says("First step."),
@@ -246,7 +246,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("sends several messages at once, and answers when they are done", async () => {
+  it("a client sends several messages at once, and is answered when they are done", async () => {
     const session = await opened();
     stage.play(says("One."), says("Two."));
     const { messageIds } = await session.rpc.sendMessages({
@@ -262,7 +262,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("acquires a GitHub token from its client, and is not opened when the client cancels", async () => {
+  it("a session gets a GitHub token from its client, and is not opened when the client cancels", async () => {
     const asked: object[] = [];
     const session = await opened({
       gitHubTokenProvider: async (request) => {
@@ -276,7 +276,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await expect(cancelled).rejects.toThrow("cancelled the acquisition");
   });
 
-  it("offers ask_user as a form where the client shows forms", async () => {
+  it("ask_user is a form where the client shows forms", async () => {
     const forms: string[] = [];
     const session = await opened({
       askUserVariant: "elicitation",
@@ -300,7 +300,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("says which options have no effect", async () => {
+  it("options without effect are reported when a session is created", async () => {
     const session = await opened({
       featureFlags: { SOMETHING: true },
       authClientIdMetadataUrl: "https://example.test/client.json",
@@ -317,7 +317,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("says which options have no effect when a client resumes a session that is still open", async () => {
+  it("options without effect are reported when a client resumes an open session", async () => {
     const session = await opened();
     await client.resumeSession(session.sessionId, {
       onPermissionRequest: approveAll,
@@ -333,7 +333,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("says which options it does not know, and takes those that request what it does anyway", async () => {
+  it("unknown options are reported, and those that request the default behaviour are accepted", async () => {
     const config = { enableFileChangeTracking: true, skipEmbeddingRetrieval: true };
     const session = await opened(config);
     await expect.poll(() => warnings(session), PATIENT).toEqual([]);
@@ -353,7 +353,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("says which members of its options it does not know", async () => {
+  it("unknown members of options are reported", async () => {
     const tool = { name: "mine", description: "x", handler: () => "", metadata: { "host:key": 1 } };
     const session = await opened({
       tools: [tool],
@@ -375,7 +375,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("refuses policies about content instead of dropping them", async () => {
+  it("policies about content are refused instead of dropped", async () => {
     const session = await opened();
     const additionalContentExclusionPolicies = [{ rules: [{ paths: ["secret/**"] }] }] as never;
     const why = "cannot enforce content exclusion policies";
@@ -385,7 +385,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("streams from the next message on when its options are changed so", async () => {
+  it("a changed streaming option applies from the next message on", async () => {
     const session = await opened();
     const deltas: string[] = [];
     session.on("assistant.message_delta", ({ data }) => void deltas.push(data.deltaContent));
@@ -396,7 +396,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("sends the attachments of a fleet, and waits for its end when asked to", async () => {
+  it("a fleet's attachments are sent, and its end is awaited on request", async () => {
     const session = await opened();
     stage.play(says("Nothing to divide."));
     const attachments = [{ type: "file" as const, path: stage.folder.at("work/a.txt"), displayName: "a.txt" }];
@@ -406,7 +406,7 @@ describe("options of a session on SDK 1.0.14", () => {
     await session.disconnect();
   });
 
-  it("keeps past sessions from the agent where the client switches the session store off", async () => {
+  it("past sessions are hidden from the agent where the client switches the session store off", async () => {
     const query = { query: "SELECT count(*) FROM sessions", database: "session_store" };
     const asked = async (enableSessionStore: boolean): Promise<string> => {
       const session = await opened({ enableSessionStore });

@@ -41,7 +41,7 @@ const asking =
     (Reflect.get(session, "connection") as Sender).sendRequest(method, { sessionId: session.sessionId, ...params });
 
 describe("methods of SDK 1.0.15", () => {
-  it("refuse catalogs and installations in the form of the contract", async () => {
+  it("methods of SDK 1.0.15 refuse catalogs and installations in the form of the contract", async () => {
     const ask = asking(await opened());
     const contract = { protocolVersion: 1, requiredCapabilities: ["mcp-install"] };
     const refused = {
@@ -67,7 +67,7 @@ describe("methods of SDK 1.0.15", () => {
     });
   });
 
-  it("list no connectors and refuse to connect one", async () => {
+  it("methods of SDK 1.0.15 list no connectors and refuse to connect one", async () => {
     const ask = asking(await opened());
     const status = { apiVersion: 1, availability: "unavailable", runtimeServers: [], pendingConnections: 0 };
     expect(await ask("session.connectors.getStatus")).toEqual(status);
@@ -76,7 +76,7 @@ describe("methods of SDK 1.0.15", () => {
     await expect(ask("session.connectors.connect", { connectorId: "c" })).rejects.toThrow(/not supported/);
   });
 
-  it("answer for policies, diagnostics, sign-ins and the sandbox of this machine", async () => {
+  it("methods of SDK 1.0.15 answer for policies, diagnostics, sign-ins and the sandbox of this machine", async () => {
     const ask = asking(await opened());
     expect(await ask("session.managedSettings.get")).toMatchObject({ source: "none", managedKeys: [] });
     expect(await ask("session.diagnostics.read", { sources: ["mcp"] })).toMatchObject({ entries: [], hasMore: false });
@@ -91,7 +91,7 @@ describe("methods of SDK 1.0.15", () => {
     await expect(ask("session.accounts.login.begin", { kind: "githubDotCom" })).rejects.toThrow(/not supported/);
   });
 
-  it("load instructions again, for the next answer", async () => {
+  it("methods of SDK 1.0.15 load instructions again, for the next answer", async () => {
     const path = stage.folder.at("work/AGENTS.md");
     await writeFile(path, "Answer in verse.\n");
     const session = await opened();
@@ -109,7 +109,7 @@ describe("methods of SDK 1.0.15", () => {
     await session.disconnect();
   });
 
-  it("manage plugins by paths relative to the session's folder", async () => {
+  it("methods of SDK 1.0.15 manage plugins by paths relative to the session's folder", async () => {
     const plugin = { name: "greeter", version: "1.0.0" };
     const path = stage.folder.at("work/market/greeter/plugin.json");
     await mkdir(dirname(path), { recursive: true });
@@ -124,7 +124,7 @@ describe("methods of SDK 1.0.15", () => {
     expect(await ask("session.plugins.marketplaces.list")).toEqual({ marketplaces: expect.any(Array) });
   });
 
-  it("replace the providers of a session, and deselect a model that is withdrawn", async () => {
+  it("methods of SDK 1.0.15 replace the providers of a session, and deselect a model that is withdrawn", async () => {
     const { baseUrl } = stage.model;
     const session = await opened({
       providers: [{ name: "mine", type: "openai", baseUrl }],
@@ -145,7 +145,7 @@ describe("methods of SDK 1.0.15", () => {
 });
 
 describe("messages that no agent has read", () => {
-  it("are withdrawn while their text is unchanged, and steering can be added to", async () => {
+  it("unread messages are withdrawn while their text is unchanged, and steering can be added to them", async () => {
     const session = await opened();
     const ask = asking(session);
     stage.play(stalls(), says("Read."));

@@ -38,12 +38,12 @@ const preview = [
   ...["cancel", "list", "recover", "setEnabled", "status"].map((name) => `skills.installations.${name}`),
 ];
 
-it("serves the public methods of SDK 1.0.15-preview.4 that 1.0.14 does not have", () => {
+it("the server has the public methods of SDK 1.0.15-preview.4 that 1.0.14 lacks", () => {
   expect(preview.length).toBe(54);
   expect(preview.filter((method) => !served.has(method))).toEqual([]);
 });
 
-it("serves every method of factories under the names of workflows too", () => {
+it("every method of factories is also served under the names of workflows", () => {
   const of = (prefix: string) =>
     [...served].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
   expect(of("session.workflow.")).toEqual(of("session.factory."));
@@ -52,7 +52,7 @@ it("serves every method of factories under the names of workflows too", () => {
 /** Events that came with SDK 1.0.15-preview.4. */
 const previewEvents = ["session.indexed_search", "session.model_deselected", "session.permission_recovery"];
 
-it("documents every event of the SDK that is never sent, and no other", async () => {
+it("the documentation lists exactly the SDK's events that are never sent", async () => {
   const server = await readServer();
   const known = [...readSdk("node_modules/copilot-sdk-1.0.14").events, ...previewEvents];
   const page = readFileSync("docs/compatibility.md", "utf8");
@@ -65,7 +65,7 @@ it("documents every event of the SDK that is never sent, and no other", async ()
 });
 
 describe.each(Object.entries(known))("the package %s", (name, unserved) => {
-  it("has no public method that is not served, except the known ones", () => {
+  it("the SDK has no unserved public method, except the known ones", () => {
     const sdk = readSdk(`node_modules/${name}`);
     expect(sdk.methods.length).toBeGreaterThan(250);
     expect(sdk.events.length).toBeGreaterThan(100);

@@ -115,7 +115,7 @@ const toolResult = (): string => {
 };
 
 describe("sessions that a client keeps", () => {
-  it("have their log and files there, nothing of it here, and are resumed from there by another process", async () => {
+  it("a client-stored session has its log and files at the client, and is resumed by another process", async () => {
     const session = await stage.client.createSession(options);
     stage.play(says("the word is plum"));
     await session.sendAndWait("say a word");
@@ -145,7 +145,7 @@ describe("sessions that a client keeps", () => {
     await again.disconnect();
   });
 
-  it("keep large outputs there, and the agent can read the copy", async () => {
+  it("a client-stored session keeps large outputs at the client, and the agent can read the copy", async () => {
     const tool = defineTool("much", { handler: async () => `${"x".repeat(100_000)}\nthe end`, skipPermission: true });
     const session = await stage.client.createSession({ ...options, tools: [tool] });
     stage.play(calls(["much", {}]), says("so much"));
@@ -160,7 +160,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("have what an agent writes into the session's files there, once it rests", async () => {
+  it("a client-stored session sends files that an agent writes, once the agent is idle", async () => {
     const session = await stage.client.createSession(options);
     const path = stage.folder.at(`home/session-state/${session.sessionId}/files/found.md`);
     stage.play(calls(["create", { path, file_text: "found it" }]), says("done"));
@@ -169,7 +169,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("have their database there: tables by exec, rows by run, questions by query, several at once or not at all", async () => {
+  it("a client-stored session has its database at the client: tables, rows and queries, several or none", async () => {
     const session = await stage.client.createSession(options);
     asked.length = 0;
     const query = async (sql: string): Promise<string> => {
@@ -194,7 +194,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("report the client's errors, and continue when it works again", async () => {
+  it("a client-stored session reports the client's errors, and continues when it works again", async () => {
     const session = await stage.client.createSession(options);
     stage.play(says("one"), says("two"));
     await session.sendAndWait("first");
@@ -206,7 +206,7 @@ describe("sessions that a client keeps", () => {
     expect(fileOf(session, "events.jsonl")).toContain("third");
   });
 
-  it("must be asked for before there are any", async () => {
+  it("a client-stored session must be requested before it is used", async () => {
     const session = await stage.client.createSession(options);
     const late = joining(stage.client);
     await late.start();
@@ -218,7 +218,7 @@ describe("sessions that a client keeps", () => {
     await session.disconnect();
   });
 
-  it("end cleanly when the client is lost, notify other clients, and can be resumed when it is back", async () => {
+  it("a client-stored session ends cleanly when the client is lost, and can be resumed when it is back", async () => {
     const server = stage.newClient({ transport: "tcp" });
     await server.start();
     const owner = joining(server, { sessionFs: place });

@@ -24,7 +24,7 @@ const hasSandbox = await hasBubblewrap();
 const types = (events: readonly SessionEvent[]): string[] => events.map(({ type }) => type);
 
 describe("a session over the contract", () => {
-  it("LOOP-18 SDK-32 is created, answers, and is read back", async () => {
+  it("LOOP-18 SDK-32 a session is created, answers, and its history is read", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
@@ -49,7 +49,7 @@ describe("a session over the contract", () => {
     await expect(session.getEvents()).rejects.toThrow(/Session not found/);
   });
 
-  it("streams only when asked to", async () => {
+  it("a session streams only on request", async () => {
     const session = await stage.client.createSession({ streaming: true, onPermissionRequest: approveAll });
     const deltas: string[] = [];
     session.on("assistant.message_delta", ({ data }) => deltas.push(data.deltaContent));
@@ -64,7 +64,7 @@ describe("a session over the contract", () => {
     expect(heard.filter((type) => type.endsWith("_delta"))).toEqual([]);
   });
 
-  it("is resumed by a client with another process, with its past", async () => {
+  it("a session is resumed with its history by a client with another process", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(says("Noted: 42."));
     await session.sendAndWait("Remember 42.");
@@ -85,7 +85,7 @@ describe("a session over the contract", () => {
     await expect(other.resumeSession("no-such-session", {})).rejects.toThrow("Session not found: no-such-session");
   });
 
-  it("goes from one process to another and back while both have it open, and neither misses anything", async () => {
+  it("a session moves between two processes that both have it open, and neither misses an event", async () => {
     const heard: SessionEvent[] = [];
     const session = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
     stage.play(says("one"));
@@ -111,7 +111,7 @@ describe("a session over the contract", () => {
   });
 
   it.each(["--resume", "--session-id"])(
-    "hands an idle session to the command line (%s), and continues with it afterwards",
+    "a session that is idle is handed to the command line (%s), and continues afterwards",
     async (flag) => {
       const session = await stage.client.createSession({ onPermissionRequest: approveAll });
       stage.play(says("one"));
@@ -129,7 +129,7 @@ describe("a session over the contract", () => {
     },
   );
 
-  it("lists, describes and deletes what was kept, and tells every client", async () => {
+  it("sessions are listed, described and deleted, and every client is notified", async () => {
     const told: string[] = [];
     const stop = stage.client.onLifecycle(({ type, sessionId }) => told.push(`${type} ${sessionId}`));
     const silent = await stage.client.createSession({});
@@ -154,7 +154,7 @@ describe("a session over the contract", () => {
     expect(told.at(-1)).toBe(`session.deleted ${session.sessionId}`);
   });
 
-  it("reports how it ended when it is shut down, even without a message", async () => {
+  it("a session reports how it ended when it is shut down, even without a message", async () => {
     for (const [type, reason] of [
       ["routine", "enough"],
       ["error", "out of order"],
@@ -172,19 +172,22 @@ describe("a session over the contract", () => {
     }
   });
 
-  it.each(["session.suspend", "session.destroy"])("reports how it ended by %s, even without a message", async (by) => {
-    const heard: SessionEvent[] = [];
-    const { sessionId } = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
-    await Reflect.get(stage.client, "connection").sendRequest(by, { sessionId });
-    await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
-    expect(heard.at(-1)?.data).toMatchObject({
-      ...{ shutdownType: "routine", currentModel: "faux-model", totalApiDurationMs: 0, modelMetrics: {} },
-      sessionStartTime: expect.any(Number),
-      codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
-    });
-  });
+  it.each(["session.suspend", "session.destroy"])(
+    "a session reports how it ended by %s, even without a message",
+    async (by) => {
+      const heard: SessionEvent[] = [];
+      const { sessionId } = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
+      await Reflect.get(stage.client, "connection").sendRequest(by, { sessionId });
+      await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
+      expect(heard.at(-1)?.data).toMatchObject({
+        ...{ shutdownType: "routine", currentModel: "faux-model", totalApiDurationMs: 0, modelMetrics: {} },
+        sessionStartTime: expect.any(Number),
+        codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
+      });
+    },
+  );
 
-  it("writes a client's own lines, kept or not", async () => {
+  it("a session writes a client's own lines, stored or not", async () => {
     const session = await stage.client.createSession({});
     const heard: SessionEvent[] = [];
     session.on((event) => heard.push(event));
@@ -201,7 +204,7 @@ describe("a session over the contract", () => {
 });
 
 describe("a server", () => {
-  it("SDK-35 starts, answers and stops without leaving a process", async () => {
+  it("SDK-35 a server starts, answers and stops without leaving a process", async () => {
     const client = stage.newClient();
     await client.start();
     expect(await client.ping("you")).toMatchObject({ message: "pong: you", protocolVersion: 3 });
@@ -212,7 +215,7 @@ describe("a server", () => {
   });
 
   it.runIf(process.env.TROUPE_SLOW)(
-    "ends when the program that started it is gone, and no client is left",
+    "a server ends when the program that started it is gone, and no client is left",
     async () => {
       const program = `
       import { CopilotClient, RuntimeConnection } from "@github/copilot-sdk";
@@ -232,12 +235,12 @@ describe("a server", () => {
     },
   );
 
-  it("says which flag it does not know", async () => {
+  it("a server names a flag that it does not know", async () => {
     const client = stage.newClient({ args: ["--nonexistent-flag-for-testing"] });
     await expect(client.start()).rejects.toThrow(/stderr.*nonexistent/s);
   });
 
-  it("lets clients in by their token, and no others", async () => {
+  it("a server lets clients in by their token, and no others", async () => {
     const first = stage.newClient({ transport: "tcp" });
     await first.start();
     const port = Reflect.get(first, "runtimePort");
@@ -262,7 +265,7 @@ describe("a server", () => {
   });
 
   // The last test of the file: it deletes the state of the others.
-  it.runIf(hasSandbox)("runs sandboxed commands after its state folder was emptied", async () => {
+  it.runIf(hasSandbox)("a server runs sandboxed commands after its state folder was emptied", async () => {
     const run = async (session: CopilotSession, command: string): Promise<string> => {
       stage.play(calls(["bash", { command }]), says("Done."));
       const results: string[] = [];

@@ -96,7 +96,7 @@ const open = (more: object = {}) =>
   });
 
 describe("a client that opens WebSockets for model requests", () => {
-  it("carries one turn after another through one socket, which goes with the session", async () => {
+  it("a client's WebSocket carries one turn after another, and is closed with the session", async () => {
     const session = await open({ streaming: true });
     const deltas: string[] = [];
     session.on("assistant.message_delta", ({ data }) => void deltas.push(data.deltaContent));
@@ -120,7 +120,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await closed.promise;
   });
 
-  it("and cannot open any: requests go over HTTP", async () => {
+  it("a client that cannot open a WebSocket sends model requests over HTTP", async () => {
     seen.refusesSockets = true;
     const session = await open();
     stage.play(says("one"), says("two"));
@@ -131,7 +131,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("replaces a socket that closes while it is not in use", async () => {
+  it("a client replaces a WebSocket that closes while it is not in use", async () => {
     const session = await open();
     const closes: Act = async (socket) => {
       await socket.say(created, delta("one"), completed);
@@ -144,7 +144,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("a socket that breaks in the middle of a reply is an attempt that failed", async () => {
+  it("a WebSocket that breaks in the middle of a reply is a failed attempt", async () => {
     const session = await open();
     const breaks: Act = async (socket) => {
       await socket.say(created);
@@ -156,7 +156,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("an error in the place of a reply is what it would have been over HTTP", async () => {
+  it("an error on a WebSocket is the same as over HTTP", async () => {
     const session = await open();
     const error = { type: "invalid_request_error", code: "invalid_api_key", message: "Wrong key." };
     acts = [(socket) => socket.say({ type: "error", status: 401, error })];
@@ -165,7 +165,7 @@ describe("a client that opens WebSockets for model requests", () => {
     await session.disconnect();
   });
 
-  it("receives a stop, and the session continues", async () => {
+  it("an abort reaches a WebSocket, and the session continues", async () => {
     const session = await open();
     const begun = new Promise<void>((resolve) => {
       acts = [(socket) => socket.say(created, delta("on and on")).then(resolve)];

@@ -12,7 +12,7 @@ afterAll(() => stage[Symbol.asyncDispose]());
 const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
 
 describe("the state of a session over the contract", () => {
-  it("is named by the user, and has a title otherwise", async () => {
+  it("a session is named by the user, and has a title otherwise", async () => {
     const session = await open();
     const titles: string[] = [];
     session.on("session.title_changed", ({ data }) => titles.push(data.title));
@@ -26,7 +26,7 @@ describe("the state of a session over the contract", () => {
     expect(titles).toEqual(["found by itself", "mine"]);
   });
 
-  it("ORC-84 has a mode that is changed by a call, with an event", async () => {
+  it("ORC-84 a session has a mode that is changed by a call, with an event", async () => {
     const session = await open();
     const changed: unknown[] = [];
     session.on("session.mode_changed", ({ data }) => changed.push(data));
@@ -36,7 +36,7 @@ describe("the state of a session over the contract", () => {
     expect(changed).toEqual([{ previousMode: "interactive", newMode: "plan" }]);
   });
 
-  it("stores a plan and files, and allows no path outside its folder", async () => {
+  it("a session stores a plan and files, and allows no path outside its folder", async () => {
     const session = await open();
     const changes: string[] = [];
     session.on((event) => {
@@ -64,7 +64,7 @@ describe("the state of a session over the contract", () => {
     expect(await session.rpc.workspaces.readFile({ path: saved?.filename ?? "" })).toEqual({ content: "äöü" });
   });
 
-  it("says where and what it is, how full and how busy", async () => {
+  it("a session reports its folders, its context usage and its activity", async () => {
     const session = await open();
     stage.play(says("Hello."));
     await session.sendAndWait("Hi");
@@ -89,7 +89,7 @@ describe("the state of a session over the contract", () => {
     expect(Object.keys(metrics.modelMetrics)).toEqual(["faux-model"]);
   });
 
-  it("SDK-15 gets its main agent by a call, and none again by another", async () => {
+  it("SDK-15 a session gets its main agent by a call, and none again by another", async () => {
     const { writeFile, mkdir } = await import("node:fs/promises");
     await mkdir(stage.folder.at("work/.github/agents"), { recursive: true });
     await writeFile(
@@ -114,7 +114,7 @@ describe("the state of a session over the contract", () => {
     expect(told).toEqual(["subagent.selected", "subagent.deselected"]);
   });
 
-  it("starts, lists, writes to and stops agents by calls", async () => {
+  it("a session starts, lists, writes to and stops agents by calls", async () => {
     const session = await open();
     expect(await session.rpc.tasks.list()).toEqual({ tasks: [] });
     await expect(session.rpc.tasks.startAgent({ agentType: "no-such-agent", prompt: "x", name: "x" })).rejects.toThrow(
@@ -142,7 +142,7 @@ describe("the state of a session over the contract", () => {
     expect(await session.rpc.tasks.list()).toEqual({ tasks: [] });
   });
 
-  it("ORC-64 has a fleet do the work", async () => {
+  it("ORC-64 a session starts a fleet by a call", async () => {
     const session = await open();
     const prompts: string[] = [];
     session.on("user.message", ({ data }) => prompts.push(data.content));
@@ -157,7 +157,7 @@ describe("the state of a session over the contract", () => {
     expect((await session.rpc.plan.readSqlTodos()).rows).toMatchObject([{ id: "a", status: "done" }]);
   });
 
-  it("is read page by page, and waited for", async () => {
+  it("a session's events are read page by page, and awaited", async () => {
     const session = await open();
     await session.rpc.plan.update({ content: "#" });
     const first = await session.rpc.eventLog.read({ max: 1 });

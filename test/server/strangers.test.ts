@@ -61,7 +61,7 @@ describe("connections that have not shown a token", () => {
   it.each([
     ["say nothing", ""],
     ["stop in the middle of a message", "Content-Length: 4000\r\n\r\n{"],
-  ])("do not keep clients out: 200 that %s and reconnect", async (_, bytes) => {
+  ])("unauthenticated connections do not keep clients out: 200 that %s and reconnect", async (_, bytes) => {
     const strangers = persistentStrangers(200, bytes);
     await expect.poll(() => strangers.opened).toBeGreaterThan(300);
     for (let round = 0; round < 5; round++) {
@@ -72,7 +72,7 @@ describe("connections that have not shown a token", () => {
     }
   });
 
-  it("are closed after 4 KiB, whatever they have announced, and cost little memory", async () => {
+  it("an unauthenticated connection is closed after 4 KiB, whatever it announced, with little memory", async () => {
     const before = peakMemory();
     const filler = Buffer.alloc(MIB, "x");
     const strangers = await Promise.all(Array.from({ length: 60 }, () => rawClient(port)));
@@ -85,14 +85,14 @@ describe("connections that have not shown a token", () => {
     expect(peakMemory() - before).toBeLessThan(16 * MIB);
   });
 
-  it("may not spread what they send over many small messages either", async () => {
+  it("an unauthenticated connection may not spread its data over many small messages either", async () => {
     const stranger = await rawClient(port);
     for (let id = 0; id < 100; id++) stranger.send({ jsonrpc: "2.0", id, method: "connect", params: { token: "no" } });
     await stranger.closed;
     expect(stranger.heard.length).toBeLessThan(70);
   });
 
-  it("are closed after two seconds, however many single bytes they send", async () => {
+  it("an unauthenticated connection is closed after two seconds, however many single bytes it sends", async () => {
     const stranger = await rawClient(port);
     const start = performance.now();
     stranger.write("Content-Length: 1000\r\n\r\n");
@@ -103,7 +103,7 @@ describe("connections that have not shown a token", () => {
     expect(performance.now() - start).toBeLessThan(HANG_MS);
   });
 
-  it("may send large messages once they have shown it, also in the same breath", async () => {
+  it("a connection may send large messages once it has sent its token, also in the same write", async () => {
     const client = await rawClient(port);
     onTestFinished(() => void client.socket.destroy());
     const message = "x".repeat(5 * MIB);
@@ -117,7 +117,7 @@ describe("connections that have not shown a token", () => {
 });
 
 describe("clients", () => {
-  it("are at most 64, and the next one is refused", async () => {
+  it("at most 64 clients can connect, and the next one is refused", async () => {
     const clients: RawClient[] = [];
     for (let count = 1; count < 64; count++) clients.push(await admitted()); // the one of the stage is there already
     const late = await rawClient(port);

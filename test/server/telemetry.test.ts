@@ -41,7 +41,7 @@ const looking = (seen: unknown[]) =>
   });
 
 describe("telemetry that a program asks for", () => {
-  it("goes to a file, within the program's own trace, with what was said but no secret of it", async () => {
+  it("requested telemetry goes to a file, in the program's own trace, with content but no secret", async () => {
     const seen: unknown[] = [];
     const stage = await open(
       { filePath: "t.jsonl", exporterType: "file", sourceName: "mine", captureContent: true },
@@ -82,7 +82,7 @@ describe("telemetry that a program asks for", () => {
     }
   });
 
-  it("is off unless requested, and then a call still belongs to the client's trace", async () => {
+  it("telemetry is off unless requested, and then a call still belongs to the client's trace", async () => {
     const seen: unknown[] = [];
     const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
     const stage = await serverStage({ onGetTraceContext: () => ({ traceparent }) });
@@ -96,7 +96,7 @@ describe("telemetry that a program asks for", () => {
     }
   });
 
-  it("does not block on a receiver that accepts everything and never answers", async () => {
+  it("telemetry does not block on a receiver that accepts everything and never answers", async () => {
     let asked = 0;
     const silent = createServer(() => void asked++);
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -117,7 +117,7 @@ describe("telemetry that a program asks for", () => {
     }
   });
 
-  it("in a way that is not spoken here is refused with a warning, and the session works", async () => {
+  it("telemetry in an unsupported protocol is refused with a warning, and the session works", async () => {
     const stage = await open({ otlpEndpoint: "http://127.0.0.1:9", otlpProtocol: "grpc" as "http/json" });
     try {
       const session = await stage.client.createSession({ onPermissionRequest: approveAll });

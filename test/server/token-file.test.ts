@@ -50,7 +50,7 @@ it("a server on a port refuses a token that can be guessed, and says what to do"
   expect(await said).toContain("warning: COPILOT_CONNECTION_TOKEN is weak");
 });
 
-it("the token of a server is taken out of everything that its sessions say and store", async () => {
+it("the token of a server is masked in everything that its sessions say and store", async () => {
   await using stage = await serverStage();
   const client = stage.newClient({ transport: "tcp" });
   await client.start();

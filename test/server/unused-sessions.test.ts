@@ -44,18 +44,18 @@ function stage({ canWatch = true, clients = 1 } = {}) {
   return { done, state, unused };
 }
 
-it("has no timer for a session that has clients and whose folder can be watched", () => {
+it("the server has no timer for a session that has clients and whose folder can be watched", () => {
   expect(stage() && vi.getTimerCount()).toBe(0);
 });
 
-it("looks by a timer where the folder cannot be watched", async () => {
+it("the server checks a session's folder by a timer where it cannot be watched", async () => {
   const { done, state } = stage({ canWatch: false });
   state.isAsked = true;
   await vi.advanceTimersToNextTimerAsync();
   expect(done).toEqual(["handed over", "answered"]);
 });
 
-it("closes a session half an hour after its last client left", async () => {
+it("the server closes a session half an hour after its last client left", async () => {
   const { done, state, unused } = stage();
   state.attached = [];
   unused.look();
@@ -65,7 +65,7 @@ it("closes a session half an hour after its last client left", async () => {
   expect(done).toContain("closed");
 });
 
-it("hands an idle session over when another process requests it, and refuses while it works", async () => {
+it("the server hands an idle session over when another process requests it, and refuses while it works", async () => {
   const { done, state } = stage();
   state.isAsked = true;
   state.isBusy = true;

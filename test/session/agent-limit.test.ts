@@ -4,7 +4,7 @@ import { Ledger, sharesOf } from "../../src/session/budget/agent-limit.ts";
 import { Reservations } from "../../src/session/budget/reservations.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 
-it("counts the model calls of all agents of a factory's run together, and ends them at 5,000", () => {
+it("the model calls of all agents of a factory's run are counted together, and end at 5,000", () => {
   const task = (id: string, more: { parentId?: string; factoryRunId?: string }) =>
     ({ id, parentId: more.parentId, spec: { ...more } }) as unknown as TaskRecord;
   const tasks = [
@@ -29,7 +29,7 @@ it("counts the model calls of all agents of a factory's run together, and ends t
   expect(reservations.take("other", shares("other"), expected)).toBeUndefined();
 });
 
-it("allots an agent elsewhere its own limits and half of the session's, and reserves that", () => {
+it("an agent on another worker gets its own limits and half of the session's, which are reserved", () => {
   const reservations = new Reservations();
   const session = { limits: { turns: 20, tokens: 1_000 }, spent: { turns: 4, tokens: 200, costUsd: 0 } };
   const own = { owner: "a", limits: { turns: 3 }, spent: { turns: 0, tokens: 0, costUsd: 0 } };

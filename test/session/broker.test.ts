@@ -27,7 +27,7 @@ const client: Answerer = { kinds: ["permission", "user_input"] };
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 describe("an answer to a request", () => {
-  test("is accepted if it is the first, later ones are refused, and both ends are announced", async () => {
+  test("an answer to a request is accepted if it is the first, and both ends are announced", async () => {
     const { broker, events } = stage();
     broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -44,7 +44,7 @@ describe("an answer to a request", () => {
     ]);
   });
 
-  test("changes nothing if it is of another kind or its request does not exist", async () => {
+  test("an answer of another kind, or to an unknown request, changes nothing", async () => {
     const { broker } = stage();
     broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -57,7 +57,7 @@ describe("an answer to a request", () => {
     expect(await outcome).toEqual({ kind: "denied-interactively-by-user", feedback: "no" });
   });
 
-  test("settles only its own request", async () => {
+  test("an answer settles only its own request", async () => {
     const { broker, said } = stage();
     broker.attach(client);
     const first = broker.request("user_input", { question: "A?" });
@@ -75,7 +75,7 @@ describe("an answer to a request", () => {
     ]);
   });
 
-  test("cancels the handlers that are slower", async () => {
+  test("an answer cancels the slower handlers", async () => {
     const { broker } = stage();
     let stopped = false;
     broker.attach({
@@ -95,14 +95,14 @@ describe("an answer to a request", () => {
 });
 
 describe("a request without an answer (R28)", () => {
-  test("ends at once, without an event, when there is no handler", async () => {
+  test("a request without a handler ends at once, without an event", async () => {
     const { broker, said } = stage();
     broker.attach({ kinds: ["elicitation"] });
     expect(await broker.request("permission", url)).toBe("unavailable");
     expect(said).toEqual([]);
   });
 
-  test("is denied some time after all clients have gone", async () => {
+  test("a request without an answer is denied some time after all clients have gone", async () => {
     const { broker, clock, events } = stage({ graceMs: 1000 });
     const detachFirst = broker.attach(client);
     const detachSecond = broker.attach({ kinds: ["permission"] });
@@ -128,7 +128,7 @@ describe("a request without an answer (R28)", () => {
     expect(clock.pending).toEqual([]);
   });
 
-  test("is found and answered by a client that comes back in time", async () => {
+  test("a request without an answer is found and answered by a client that comes back in time", async () => {
     const { broker, clock, said } = stage({ graceMs: 1000 });
     const detach = broker.attach(client);
     const outcome = broker.request("permission", url);
@@ -145,7 +145,7 @@ describe("a request without an answer (R28)", () => {
     expect(said).toEqual(["permission.requested request-1", "permission.completed request-1"]);
   });
 
-  test("refuses an answer after the time is over", async () => {
+  test("a request refuses an answer after its time is over", async () => {
     const { broker, clock } = stage();
     broker.attach(client);
     const outcome = broker.request("user_input", { question: "?" }, { timeoutMs: 500 });
@@ -155,7 +155,7 @@ describe("a request without an answer (R28)", () => {
     expect(broker.answer("user_input", "request-1", { answer: "late", wasFreeform: true })).toBe("expired");
   });
 
-  test("counts handlers that cannot decide or fail as absent", async () => {
+  test("handlers that cannot decide or fail count as absent", async () => {
     const { broker } = stage();
     broker.attach({ kinds: ["permission"], handle: async () => undefined });
     broker.attach({
@@ -169,7 +169,7 @@ describe("a request without an answer (R28)", () => {
     expect(await broker.request("permission", url)).toEqual({ kind: "approved" });
   });
 
-  test("is refused, not queued, when too many are pending", async () => {
+  test("a request is refused, not queued, when too many are pending", async () => {
     const { broker } = stage();
     broker.attach(client);
     const requests = Array.from({ length: 1001 }, () => broker.request("user_input", { question: "?" }));
@@ -180,7 +180,7 @@ describe("a request without an answer (R28)", () => {
 });
 
 describe("a cancelled request", () => {
-  test("is cancelled by an abort before and during the wait", async () => {
+  test("a request is cancelled by an abort before and during the wait", async () => {
     const { broker, events, clock } = stage();
     broker.attach(client);
     const stop = new AbortController();
@@ -198,7 +198,7 @@ describe("a cancelled request", () => {
     expect(clock.pending).toEqual([]);
   });
 
-  test("does not stay pending after the close", async () => {
+  test("a cancelled request does not stay pending after the close", async () => {
     const { broker, said, clock } = stage();
     broker.attach({ kinds: ["permission", "elicitation", "sampling", "external_tool", "exit_plan_mode"] });
     const plan = {
@@ -223,7 +223,7 @@ describe("a cancelled request", () => {
     expect(await broker.request("permission", url)).toBe("unavailable");
   });
 
-  test("leaves nothing behind when it cannot be written to the log", async () => {
+  test("a cancelled request that cannot be written to the log leaves nothing behind", async () => {
     const failing: Emit = () => Promise.reject(new Error("disk full"));
     const { broker, clock } = stage({ emit: failing });
     broker.attach(client);

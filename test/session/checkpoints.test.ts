@@ -90,7 +90,7 @@ async function change(made: Stage): Promise<void> {
 }
 
 describe("undo", () => {
-  it("reverts call after call, byte for byte, modes and folders included", async () => {
+  it("undo reverts call after call, byte for byte, modes and folders included", async () => {
     const made = stage();
     chmodSync(made.write("run.sh", oldBytes), 0o750);
     made.write("ignored/data.bin", "precious\n");
@@ -113,7 +113,7 @@ describe("undo", () => {
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
   });
 
-  it("goes back to a call, or reverts a whole turn", async () => {
+  it("undo goes back to a call, or reverts a whole turn", async () => {
     const made = stage();
     const path = made.write("a.txt", "0");
     for (const [turn, old_str, new_str] of [
@@ -133,7 +133,7 @@ describe("undo", () => {
     await expect(unknown).rejects.toThrow("Call call_9 made no changes in this session.");
   });
 
-  it("changes nothing when one of the files was changed since; force saves the replaced content", async () => {
+  it("undo changes nothing when one of the files was changed since, and force saves the replaced content", async () => {
     const made = stage();
     await change(made);
     const path = join(made.root, "run.sh");
@@ -152,7 +152,7 @@ describe("undo", () => {
     expect(readFileSync(forced.savedAs[path] ?? "", "utf8")).toBe("by hand");
   });
 
-  it("changes no file outside when a folder was replaced by a link", async () => {
+  it("undo changes no file outside when a folder was replaced by a link", async () => {
     const made = stage();
     made.write("sub/secret.txt", "mine");
     await made.run(edit, { path: "sub/secret.txt", old_str: "mine", new_str: "changed" });
@@ -163,7 +163,7 @@ describe("undo", () => {
     expect(readFileSync(join(made.outside, "secret.txt"), "utf8")).toBe("SECRET\n");
   });
 
-  it("gives the same result when it was cut off at any operation and is run again", async () => {
+  it("undo gives the same result when it was interrupted at any operation and is run again", async () => {
     const probe = stage();
     await change(probe);
     const counted = countOperations(nodeDisk);
@@ -185,7 +185,7 @@ describe("undo", () => {
 });
 
 describe("checkpoints", () => {
-  it("are on disk before the change, or the change is not made", async () => {
+  it("checkpoints are on disk before the change, or the change is not made", async () => {
     const counted = countOperations(nodeDisk);
     const run = async (disk: Disk): Promise<{ path: string; session: string; error: unknown }> => {
       const space = workspace();
@@ -208,7 +208,7 @@ describe("checkpoints", () => {
     }
   });
 
-  it("survive a torn last line, and new numbers follow the old ones", async () => {
+  it("checkpoints survive a torn last line, and new numbers follow the old ones", async () => {
     const made = stage();
     const path = made.write("a.txt", "1");
     await made.run(edit, { path, old_str: "1", new_str: "2" });
@@ -224,7 +224,7 @@ describe("checkpoints", () => {
     ]);
   });
 
-  it("store the same content once, readable for the owner only", async () => {
+  it("checkpoints store the same content once, readable for the owner only", async () => {
     const made = stage();
     for (const name of ["a.txt", "b.txt"]) {
       made.write(name, "same");
@@ -237,7 +237,7 @@ describe("checkpoints", () => {
     expect((statSync(objects).mode & 0o777).toString(8)).toBe("700");
   });
 
-  it("are refused when their content was damaged", async () => {
+  it("checkpoints are refused when their content was damaged", async () => {
     const made = stage();
     const path = made.write("a.txt", "old");
     await made.run(edit, { path, old_str: "old", new_str: "new" });
@@ -259,7 +259,7 @@ describe("checkpoints of whole folders", () => {
     made.write("other.txt", "stays");
   };
 
-  it("restore them after a command destroyed them", async () => {
+  it("checkpoints of whole folders restore them after a command destroyed them", async () => {
     const made = stage();
     plant(made);
     const before = made.tree();
@@ -270,7 +270,7 @@ describe("checkpoints of whole folders", () => {
     expect(made.tree()).toEqual(before);
   });
 
-  it("restore them when the process died before the command ended, and keep what others added", async () => {
+  it("checkpoints of whole folders restore them when the process died early, and keep others' additions", async () => {
     const made = stage();
     plant(made);
     const before = made.tree();
@@ -283,7 +283,7 @@ describe("checkpoints of whole folders", () => {
     expect(added).toBeDefined();
   });
 
-  it("are not read in full when a command made all of their files huge", async () => {
+  it("checkpoints of whole folders are not read in full when a command made all of their files huge", async () => {
     const made = stage();
     const paths = ["a", "b", "c", "d"].map((name) => made.write(`data/${name}`, name));
     const kept = await made.checkpoints.keepTree([join(made.root, "data")], "call_grow");
@@ -294,7 +294,7 @@ describe("checkpoints of whole folders", () => {
     expect(changes.map(({ after }) => after?.kind)).toEqual(["file", "file", undefined, "missing"]);
   });
 
-  it("do not copy files behind a folder that a command replaced by a link", async () => {
+  it("checkpoints of whole folders do not copy files behind a folder that a command replaced by a link", async () => {
     const { root, outside, checkpoints } = stage();
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, "secret"), "key");
@@ -305,7 +305,7 @@ describe("checkpoints of whole folders", () => {
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
   });
 
-  it("are refused, and nothing is stored, when there is too much", async () => {
+  it("checkpoints of whole folders are refused, and nothing is stored, when there is too much", async () => {
     const made = stage();
     const path = made.write("big.bin", "");
     truncateSync(path, 65 * 1024 * 1024);
@@ -318,7 +318,7 @@ describe("checkpoints of whole folders", () => {
 
 describe("a temporary file of a killed write", () => {
   it.runIf(process.platform === "linux")(
-    "is removed at once when its process is gone, and stays while the process runs",
+    "a temporary file of a killed write is removed at once when its process is gone",
     async () => {
       const made = stage();
       await change(made);
@@ -330,7 +330,7 @@ describe("a temporary file of a killed write", () => {
     },
   );
 
-  it("is removed from beside the files that were changed last, when it is old enough", async () => {
+  it("a temporary file of a killed write is removed from beside the last changed files when old enough", async () => {
     const made = stage();
     await change(made);
     const [old, young] = [made.write(".troupe-0123456789ab.tmp"), made.write(".troupe-ba9876543210.tmp")];

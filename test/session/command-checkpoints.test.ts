@@ -104,7 +104,7 @@ async function plant(folder: TempFolder): Promise<Record<string, string>> {
 }
 
 describe("troupe undo after a shell command", () => {
-  it("restores an untracked and ignored folder that was deleted by name, byte for byte", async () => {
+  it("troupe undo restores an untracked and ignored folder that was deleted by name, byte for byte", async () => {
     const { folder, run, undo, warnings } = await workshop();
     const before = await plant(folder);
     await run("rm -rf ignored");
@@ -120,7 +120,7 @@ describe("troupe undo after a shell command", () => {
     ["a script that was not understood", 'x=ignored; eval "rm -rf $x"; chmod 600 src/a.ts; rm .env'],
     ["git clean", "git clean -qfdx"],
     ["find", "find src ignored -type f -delete"],
-  ])("restores what was lost by %s", async (_, command) => {
+  ])("troupe undo restores what was lost by %s", async (_, command) => {
     const { folder, run, undo } = await workshop();
     const before = await plant(folder);
     await run(command);
@@ -137,7 +137,7 @@ describe("troupe undo after a shell command", () => {
     expect(restored).toEqual(before);
   });
 
-  it("brings back a branch that was reset, with its files", async () => {
+  it("troupe undo brings back a branch that was reset, with its files", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     const git = (...words: string[]): string =>
@@ -161,7 +161,7 @@ describe("troupe undo after a shell command", () => {
     ]);
   });
 
-  it("keeps newer files, and names them", async () => {
+  it("troupe undo keeps newer files, and names them", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm -r ignored/*; echo new > ignored/new.txt");
@@ -171,7 +171,7 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("ignored/run.sh")).toBe("#!/bin/sh\n");
   });
 
-  it("restores what was replaced by something of another kind", async () => {
+  it("troupe undo restores what was replaced by something of another kind", async () => {
     const { folder, run, undo } = await workshop();
     const before = await plant(folder);
     await run("rm -rf ignored src/a.ts; echo file > ignored; mkdir src/a.ts");
@@ -179,7 +179,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("deletes nothing that is in the place of a file, and names it", async () => {
+  it("troupe undo deletes nothing that is in the place of a file, and names it", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     await run("rm src/a.ts; mkdir src/a.ts; echo mine > src/a.ts/mine");
@@ -187,14 +187,14 @@ describe("troupe undo after a shell command", () => {
     expect(await folder.read("src/a.ts/mine")).toBe("mine\n");
   });
 
-  it("abandons a copy of many files that takes too long, and reports that", async () => {
+  it("a copy of many files that takes too long is abandoned and reported", async () => {
     const { folder, run, warnings } = await workshop({ milliseconds: 0 });
     await folder.files(Object.fromEntries(Array.from({ length: 110 }, (_, index) => [`many/${index}`, "x"])));
     await run("make x");
     expect(warnings).toEqual([expect.stringMatching(/^No checkpoint of .* before commands: it is too much\./)]);
   });
 
-  it("copies a few files however long it takes", async () => {
+  it("a copy of a few files is completed however long it takes", async () => {
     const { folder, run, undo, warnings } = await workshop({ milliseconds: 0 });
     const before = await plant(folder);
     await run("rm -rf $nothing ignored");
@@ -203,7 +203,7 @@ describe("troupe undo after a shell command", () => {
     expect(treeOf(folder.path)).toEqual(before);
   });
 
-  it("does not attribute changes of others to a background command", async () => {
+  it("changes of others are not attributed to a background command", async () => {
     const { folder, run, undo } = await workshop();
     await plant(folder);
     const background = { command: "sleep 1; rm .env; echo other > src/a.ts; sleep 300", mode: "async" } as const;
@@ -213,7 +213,7 @@ describe("troupe undo after a shell command", () => {
     expect([await folder.read(".env"), await folder.read("src/a.ts")]).toEqual(["SECRET=1\n", "a\n"]);
   });
 
-  it("copies only the named files when the workspace is too large, and says what cannot be undone", async () => {
+  it("only the named files are copied when the workspace is too large, and the rest is reported", async () => {
     const { folder, run, undo, warnings } = await workshop({ entries: 40 });
     await plant(folder);
     const many = Array.from({ length: 60 }, (_, index) => [`many/${index}`, "x"]);
@@ -227,7 +227,7 @@ describe("troupe undo after a shell command", () => {
     expect(existsSync(folder.at("many"))).toBe(false);
   });
 
-  it("costs nothing for commands that destroy nothing, and little the second time", async () => {
+  it("checkpoints cost nothing for commands that destroy nothing, and little the second time", async () => {
     const { home, folder, run } = await workshop();
     await folder.files(Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f/${index}.txt`, `${index}`])));
     await run("ls", "cat f/1.txt", "git status");

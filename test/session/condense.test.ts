@@ -38,7 +38,7 @@ function oneTurn(turn: number): SessionEvent[] {
 }
 
 describe("a condensed list of events", () => {
-  it(`gives the same state as the whole list, wherever it is condensed and whatever follows (${LOGS} logs)`, async () => {
+  it(`a condensed list of events gives the same state as the whole list (${LOGS} logs)`, async () => {
     for (let seed = 1; seed <= LOGS; seed++) {
       const random = seeded(seed);
       const { events } = viewOf(randomLog(random, 20 + Math.floor(random() * 250), { rewinds: seed % 3 === 0 }));
@@ -51,7 +51,7 @@ describe("a condensed list of events", () => {
     }
   });
 
-  it(`can be condensed again and again with the same result (${AGAIN} logs)`, async () => {
+  it(`a condensed list of events can be condensed again and again with the same result (${AGAIN} logs)`, async () => {
     for (let seed = 1; seed <= AGAIN; seed++) {
       const random = seeded(1000 + seed);
       const events = randomLog(random, 300);
@@ -66,7 +66,7 @@ describe("a condensed list of events", () => {
     }
   });
 
-  it("does not grow with the history of a compacted session", () => {
+  it("a condensed list of events does not grow with the history of a compacted session", () => {
     const turnsOf = (count: number): SessionEvent[] => Array.from({ length: count }, (_, turn) => oneTurn(turn)).flat();
     const [short, long] = [400, 4_000].map((count) => JSON.stringify(condense(turnsOf(count))).length) as [
       number,
@@ -76,7 +76,7 @@ describe("a condensed list of events", () => {
     expect(long).toBeLessThan(short + (4_000 / COMPACT_EVERY) * 300);
   });
 
-  it("begins and ends with events of the log itself", () => {
+  it("a condensed list of events begins and ends with events of the log itself", () => {
     const events = randomLog(seeded(3), 200);
     const condensed = condense(events);
     expect(condensed.length).toBeLessThan(events.length);

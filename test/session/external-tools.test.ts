@@ -29,13 +29,13 @@ describe("the result of a program's tool", () => {
     ["an object of its own", { textResultForLlm: "found", resultType: "success" }, "found"],
     ["anything else", { a: [1] }, '{"a":[1]}'],
     ["nothing", undefined, ""],
-  ])("can be %s", async (_, result, content) => {
+  ])("the result of a program's tool can be %s", async (_, result, content) => {
     const { complete, shown } = await answered(result === undefined ? {} : { result });
     expect(complete).toMatchObject({ success: true, result: { content } });
     expect(shown).toMatchObject({ role: "tool", content, isError: false });
   });
 
-  it("brings images for the model, files for the log, and counts for telemetry", async () => {
+  it("the result of a program's tool has images for the model, files for the log, and counts for telemetry", async () => {
     const { complete, shown } = await answered({
       result: {
         textResultForLlm: "found",
@@ -63,7 +63,7 @@ describe("the result of a program's tool", () => {
   });
 
   it.each(["failure", "denied", "timeout"] as const)(
-    "is read by the model as a %s, and the model continues",
+    "the result of a program's tool is read by the model as a %s, and the model continues",
     async (code) => {
       const result = { textResultForLlm: "not this", resultType: code, toolTelemetry: { n: 1 } };
       const { outcome, complete, shown } = await answered({ result });
@@ -73,20 +73,20 @@ describe("the result of a program's tool", () => {
     },
   );
 
-  it("ends the turn when it is rejected", async () => {
+  it("a rejected tool of a program ends the turn", async () => {
     const { outcome, shown } = await answered({ result: { textResultForLlm: "no", resultType: "rejected" } });
     expect(outcome).toEqual({ kind: "done", answer: "" });
     expect(shown).toBeUndefined();
   });
 
-  it("ends the turn if the tool ends turns and succeeded, and only then", async () => {
+  it("a program's tool ends the turn exactly if it ends turns and succeeded", async () => {
     const isTerminal = true;
     expect((await answered({ result: "good" }, { isTerminal })).outcome).toEqual({ kind: "done", answer: "" });
     const bad = await answered({ result: { textResultForLlm: "bad", resultType: "failure" } }, { isTerminal });
     expect(bad.outcome).toEqual({ kind: "done", answer: "done" });
   });
 
-  it("contains nothing of the error that the program threw", async () => {
+  it("the result of a program's tool contains nothing of the error that the program threw", async () => {
     const { complete, shown } = await answered({ error: "the code word is x" });
     const message =
       'Failed to execute `lookup` tool with arguments: {"key":"a"} due to error: Error: Tool execution failed';

@@ -28,7 +28,7 @@ function eventsOf(seed: number, folder: string): SessionEvent[] {
   return all.map((event, index) => ({ ...event, parentId: all[index - 1]?.id ?? null }));
 }
 
-it("forks any log into one whose events, chain and state are right (48 logs, with damage, rewinds and tails)", async () => {
+it("a fork of any log has the right state, events and chain (48 logs, with damage, rewinds and tails)", async () => {
   let withSnapshot = 0;
   for (let seed = 1; seed <= 48; seed++) {
     const about = `seed ${seed}`;

@@ -181,7 +181,7 @@ const within = <T>(work: Promise<T>): Promise<T | "still waiting"> =>
   Promise.race([work, systemStamp.sleep(MAX_MS).then(() => "still waiting" as const)]);
 
 describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
-  it.each(Object.entries(hostileThings))("does not wait for or show %s", (_, make) =>
+  it.each(Object.entries(hostileThings))("reading a hostile file does not wait for or show %s", (_, make) =>
     withPlace(async (place) => {
       const outside = makeOutside(join(place.root, "..", "outside"));
       make(join(place.log.directory, path), outside);
@@ -196,7 +196,7 @@ describe.each(Object.entries(readers))("reading %s", (_, { path, read }) => {
 });
 
 describe("the content of an ordinary session", () => {
-  it("is read as before, also what an older version wrote", () =>
+  it("ordinary session files are read, also those of an older version", () =>
     withPlace(async (place) => {
       const { log, files, records } = place;
       writeFileSync(join(files, "plan.md"), "the plan");
@@ -216,7 +216,7 @@ describe("the content of an ordinary session", () => {
 });
 
 describe("writing for a client", () => {
-  it.each(Object.entries(hostileThings))("changes nothing outside through %s", (_, make) =>
+  it.each(Object.entries(hostileThings))("writing for a client changes nothing outside through %s", (_, make) =>
     withPlace(async (place) => {
       const outside = makeOutside(join(place.root, "..", "outside"));
       const before = statSync(outside.secret).mtimeMs;
@@ -227,7 +227,7 @@ describe("writing for a client", () => {
     }),
   );
 
-  it("shows and makes nothing in a folder that a link leads to", () =>
+  it("writing for a client shows and creates nothing in a folder that a link leads to", () =>
     withPlace(async (place) => {
       makeOutside(join(place.root, "..", "outside"));
       symlinkSync(join(place.root, "..", "outside"), join(place.files, "autostart"));
@@ -244,7 +244,7 @@ describe("a session that a client keeps", () => {
     ["a folder on the way", "autostart", "files/autostart/evil.desktop"],
     ["the file itself", "evil.desktop", "files/evil.desktop"],
     ["the plan", "plan.md", "plan.md"],
-  ])("is not read through a link in place of %s, and the user is notified", (_, link, path) =>
+  ])("a client-stored session is not read through a link in place of %s, and the user is notified", (_, link, path) =>
     withPlace(async (place) => {
       const outside = join(place.root, "..", "outside");
       mkdirSync(outside);

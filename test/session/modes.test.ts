@@ -24,7 +24,7 @@ describe("the initial mode", () => {
     [{ plan: true }, "plan"],
     [{ plan: true, mode: "plan" }, "plan"],
     [{ autopilot: false, plan: false, mode: "autopilot" }, "autopilot"],
-  ])("is read from %j as %s", (flags, expected) => {
+  ])("the initial mode is read from %j as %s", (flags, expected) => {
     expect(initialMode(flags)).toBe(expected);
   });
 
@@ -33,18 +33,18 @@ describe("the initial mode", () => {
     { mode: "plan", autopilot: true },
     { mode: "interactive", plan: true },
     { mode: "yolo" },
-  ])("is refused for %j", (flags) => {
+  ])("the initial mode is refused for %j", (flags) => {
     expect(() => initialMode(flags)).toThrow(expect.objectContaining({ kind: "usage" }));
   });
 });
 
 describe("ORC-84 a change of mode", () => {
-  it("is announced once, with the previous mode", () => {
+  it("ORC-84 a change of mode is announced once, with the previous mode", () => {
     expect(modeChange("interactive", "plan")).toEqual({ previousMode: "interactive", newMode: "plan" });
     expect(modeChange("plan", "plan")).toBeUndefined();
   });
 
-  it("is read back from the log, the last one counting", () => {
+  it("ORC-84 the last change of mode is read back from the log", () => {
     const change = (newMode: string) => ({
       type: "session.mode_changed",
       data: { previousMode: "interactive", newMode },
@@ -55,7 +55,7 @@ describe("ORC-84 a change of mode", () => {
     );
   });
 
-  it("ORC-70 follows from the action that was chosen for a plan", () => {
+  it("ORC-70 the action that was chosen for a plan decides the mode", () => {
     expect(afterPlan("autopilot_fleet")).toEqual({ mode: "autopilot", startsFleet: true });
     expect(afterPlan("autopilot")).toEqual({ mode: "autopilot", startsFleet: false });
     expect(afterPlan("interactive")).toEqual({ mode: "interactive", startsFleet: false });
@@ -74,11 +74,11 @@ describe("instructions and tools of a mode", () => {
     ["interactive", ["exit_plan_mode", "task_complete"]],
     ["autopilot", ["exit_plan_mode"]],
     ["plan", ["apply_patch", "write_bash", "task_complete"]],
-  ] as const)("omit in the mode %s the tools %j", (mode, expected) => {
+  ] as const)("the mode %s omits the tools %j", (mode, expected) => {
     expect(missing(mode)).toEqual(expected);
   });
 
-  it("contain what the agent must know in each mode", () => {
+  it("the instructions of each mode contain what the agent must know", () => {
     const planFile = "/state/files/plan.md";
     expect(modeSection("interactive", { planFile })).toBeUndefined();
     const plan = modeSection("plan", { planFile }) ?? "";
@@ -126,7 +126,7 @@ describe("plan mode", () => {
       "git -C lib status",
       "",
     ].map((command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)]),
-  ])("refuses %s although everything is allowed", (_, question) => {
+  ])("plan mode refuses %s although everything is allowed", (_, question) => {
     expect(plan.reasonToRefuse(question)).toMatch(/^plan mode is on/);
   });
 
@@ -141,11 +141,11 @@ describe("plan mode", () => {
     ...["ls -la", "git log --oneline", "grep -rn x src | head -5", "cat a.ts 2>/dev/null"].map(
       (command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)],
     ),
-  ])("leaves %s to the rules", (_, question) => {
+  ])("plan mode leaves %s to the rules", (_, question) => {
     expect(plan.reasonToRefuse(question)).toBeUndefined();
   });
 
-  it("lets the plan be written without a question, unless a rule denies it", () => {
+  it("plan mode lets the plan be written without a question, unless a rule denies it", () => {
     const strict = policy();
     expect(decide(strict, ask(write("plan.md"))).decision).toBe("ask");
     expect(decide(planPolicy(strict, "/srv/project/plan.md").policy, ask(write("plan.md"))).decision).toBe("allow");
@@ -153,7 +153,7 @@ describe("plan mode", () => {
     expect(decide(planPolicy(denying, "/srv/project/plan.md").policy, ask(write("plan.md"))).decision).toBe("deny");
   });
 
-  it("does not accept a link in the place of the plan", async () => {
+  it("plan mode does not accept a link in the place of the plan", async () => {
     await using folder = await tempFolder({ "victim.ts": "", "files/notes.md": "" });
     await symlink(folder.at("victim.ts"), folder.at("files/plan.md"));
     const { reasonToRefuse } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));

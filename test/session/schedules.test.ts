@@ -40,7 +40,7 @@ const request = (prompt: string, intervalMs: number, recurring: boolean) => ({
 });
 
 describe("schedules", () => {
-  it("send a recurring prompt each time, and a one-shot once", async () => {
+  it("schedules send a recurring prompt each time, and a one-shot once", async () => {
     const { registry, clock, sent, log } = stage();
     await registry.add(request("look", MINUTE, true));
     await registry.add(request("greet", 90_000, false));
@@ -73,7 +73,7 @@ describe("schedules", () => {
     registry.dispose();
   });
 
-  it("do not send a prompt again while the last one is still being answered, and skip what was missed", async () => {
+  it("schedules do not repeat a prompt that is still being answered, and skip missed ones", async () => {
     const { registry, clock, sent } = stage({ answerMs: 150_000 });
     await registry.add(request("slow", MINUTE, true));
     await clock.advance(8 * MINUTE);
@@ -81,7 +81,7 @@ describe("schedules", () => {
     registry.dispose();
   });
 
-  it("can be stopped, and ids are not used again", async () => {
+  it("schedules can be stopped, and ids are not used again", async () => {
     const { registry, clock, sent, log } = stage();
     await registry.add(request("a", MINUTE, true));
     expect(await registry.stop(1)).toMatchObject({ id: 1, prompt: "a" });
@@ -94,7 +94,7 @@ describe("schedules", () => {
     expect(foldSchedules(log)).toEqual({ left: [], lastId: 2 });
   });
 
-  it("stop at the end of the session, and stay in its log", async () => {
+  it("schedules stop at the end of the session, and stay in its log", async () => {
     const { registry, clock, sent, log, trouble } = stage();
     await registry.add(request("a", MINUTE, true));
     registry.dispose();
@@ -104,7 +104,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toHaveLength(1);
   });
 
-  it("continue after a resume: a missed one-shot is sent once at once, and missed rounds are skipped", async () => {
+  it("schedules continue after a resume: a missed one-shot is sent at once, and missed rounds are skipped", async () => {
     const first = stage();
     await first.registry.add(request("round", MINUTE, true));
     await first.registry.add(request("once", 2 * MINUTE, false));
@@ -124,7 +124,7 @@ describe("schedules", () => {
     third.registry.dispose();
   });
 
-  it("have their end in the log before they are sent, so that none is sent twice", async () => {
+  it("schedules log their end before they are sent, so that none is sent twice", async () => {
     const { registry, clock, log, sent, trouble } = stage({ fails: true });
     await registry.add(request("once", MINUTE, false));
     await clock.advance(MINUTE);
@@ -133,7 +133,7 @@ describe("schedules", () => {
     expect(foldSchedules(log).left).toEqual([]);
   });
 
-  it("continue after a round that could not be sent", async () => {
+  it("schedules continue after a round that could not be sent", async () => {
     const { registry, clock, sent, trouble } = stage({ fails: true });
     await registry.add(request("round", MINUTE, true));
     await clock.advance(3 * MINUTE);
@@ -141,7 +141,7 @@ describe("schedules", () => {
     registry.dispose();
   });
 
-  it("have limits", async () => {
+  it("the number of schedules and their times are limited", async () => {
     const { registry } = stage();
     for (const wrong of [
       request("a", 9_999, true),
@@ -157,7 +157,7 @@ describe("schedules", () => {
     registry.dispose();
   });
 
-  it("do not exist when they could not be written to the log", async () => {
+  it("schedules do not exist when they could not be written to the log", async () => {
     const clock = virtualClock();
     const registry = new ScheduleRegistry({
       stamp: clock,
@@ -169,7 +169,7 @@ describe("schedules", () => {
     expect([registry.list(), clock.pending]).toEqual([[], []]);
   });
 
-  it("are ignored when a log is read if they are damaged or of unknown kinds", () => {
+  it("schedules are ignored when a log is read if they are damaged or of unknown kinds", () => {
     const created = (data: unknown, timestamp = "2026-01-01T00:00:00Z") => ({
       type: "session.schedule_created",
       timestamp,
@@ -189,7 +189,7 @@ describe("schedules", () => {
     expect(lastId).toBe(11);
   });
 
-  it("keep their times and never send a one-shot twice, however often the session is resumed", async () => {
+  it("schedules keep their times and never send a one-shot twice, however often the session is resumed", async () => {
     const life = fc.record({
       openMs: fc.integer({ min: 0, max: 200_000 }),
       closedMs: fc.integer({ min: 0, max: 200_000 }),

@@ -80,7 +80,7 @@ function logOf(seed: number): { random: () => number; events: SessionEvent[]; li
 }
 
 describe("a session that is opened with a snapshot", () => {
-  it(`has the state that its whole log gives, at every length of the log (${SEEDS} logs with damage and rewinds)`, async () => {
+  it(`a session with a snapshot has the state of its whole log at every length (${SEEDS} logs with damage)`, async () => {
     let used = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { random, lines } = logOf(seed);
@@ -98,7 +98,7 @@ describe("a session that is opened with a snapshot", () => {
     expect(used).toBeGreaterThanOrEqual(LEAST_USED);
   });
 
-  it("has the state of the whole log after it went on and was closed", async () => {
+  it("a session with a snapshot has the state of the whole log after it continued and was closed", async () => {
     for (let seed = 1; seed <= SEEDS / 2; seed++) {
       const { random, events, lines } = logOf(502 + 3 * seed);
       const place = placeOf(Buffer.concat(lines.slice(0, -40)));
@@ -120,7 +120,7 @@ describe("a session that is opened with a snapshot", () => {
     }
   });
 
-  it("reads the log again when the snapshot is missing, cut short, altered, or of another log", async () => {
+  it("a session with a missing, cut, altered or foreign snapshot reads the log again", async () => {
     const { lines } = logOf(1);
     const place = placeOf(Buffer.concat(lines));
     await opened(place);
@@ -155,7 +155,7 @@ describe("a session that is opened with a snapshot", () => {
     }
   });
 
-  it("notices that a line before the snapshot was changed, and reports the damage", async () => {
+  it("a changed line before the snapshot is noticed, and the damage is reported", async () => {
     const { lines } = logOf(1);
     const place = placeOf(Buffer.concat(lines));
     await opened(place);
@@ -167,7 +167,7 @@ describe("a session that is opened with a snapshot", () => {
     expect(await opened(place)).toEqual(expected);
   });
 
-  it("is not misled by a log that became shorter", async () => {
+  it("a log that became shorter than its snapshot is read correctly", async () => {
     const { lines } = logOf(2);
     const place = placeOf(Buffer.concat(lines));
     await opened(place);
@@ -175,7 +175,7 @@ describe("a session that is opened with a snapshot", () => {
     await expectSame(place, "shorter");
   });
 
-  it("has the same state when the process dies at any disk operation of its opening or closing", async () => {
+  it("a session with a snapshot has the same state when the process dies at any disk operation", async () => {
     const { lines } = logOf(1);
     for (let operations = 0; operations < 25; operations++) {
       const place = placeOf(Buffer.concat([...lines.slice(0, -5), ...(operations % 2 ? [Buffer.from("{torn")] : [])]));
@@ -201,7 +201,7 @@ describe("a session that is opened with a snapshot", () => {
 });
 
 describe("pages of a log", () => {
-  it(`form the log together, whatever their size (${SEEDS} logs with damage and rewinds)`, async () => {
+  it(`pages of a log form the log together, whatever their size (${SEEDS} logs with damage and rewinds)`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { random, lines } = logOf(900 + seed);
       const place = placeOf(seed % 5 === 0 ? damaged(lines, random) : Buffer.concat(lines));
@@ -216,7 +216,7 @@ describe("pages of a log", () => {
     }
   });
 
-  it(`give all events of a session in order, with or without a newline at the end (${SEEDS} logs)`, async () => {
+  it(`pages of a log give all events in order, with or without a newline at the end (${SEEDS} logs)`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { random, lines } = logOf(1200 + seed);
       const bytes = seed % 3 === 0 ? damaged(lines, random) : Buffer.concat(lines);
@@ -231,7 +231,7 @@ describe("pages of a log", () => {
     }
   });
 
-  it("include events that are appended while they are read, and follow a rewind", async () => {
+  it("pages of a log include events appended during reading, and follow a rewind", async () => {
     const { events, lines } = logOf(1);
     const place = placeOf(Buffer.concat(lines));
     const log = await withSnapshots(place.root).open("one");

@@ -12,7 +12,7 @@ const finding = {
 const fenced = (value: unknown): string => `Here it is.\n\n\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\`\n`;
 
 describe("a typed result", () => {
-  it("is found in a block, in the last of several, without a block, and after text", async () => {
+  it("a typed result is found in the last of several blocks, without a block, and after text", async () => {
     const { check } = outputContract(finding);
     const value = { title: "a } { ```", line: 3 };
     const texts = [
@@ -27,7 +27,7 @@ describe("a typed result", () => {
     for (const text of texts) expect(await check(text), text).toEqual({ ok: true, value });
   });
 
-  it("is refused with the problem, and the text is kept", async () => {
+  it("a typed result is refused with the problem, and the text is kept", async () => {
     const { check } = outputContract(finding);
     const text = fenced({ title: 7, line: 0, more: true });
     const output = await check(text);
@@ -42,7 +42,7 @@ describe("a typed result", () => {
     expect(await check("x".repeat(2_000_000))).toMatchObject({ problem: "It has more than 1048576 characters." });
   });
 
-  it("is checked even where the schema leaves things open", async () => {
+  it("a typed result is checked even where the schema leaves things open", async () => {
     const refuses = async (property: unknown, value: unknown): Promise<boolean> => {
       const { check } = outputContract({ properties: { a: property }, required: ["a"] });
       return !(await check(JSON.stringify({ a: value }))).ok;
@@ -67,7 +67,7 @@ describe("a typed result", () => {
     ]);
   });
 
-  it("ends in time, whatever the schema asks for", async () => {
+  it("the check of a typed result ends in time, whatever the schema asks for", async () => {
     const slow = outputContract({ type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } });
     const started = performance.now();
     expect(await slow.check(JSON.stringify({ a: `${"a".repeat(50)}b` }))).toMatchObject({
@@ -81,7 +81,7 @@ describe("a typed result", () => {
     expect(JSON.stringify(refused)).toMatch(/too long|without end|cannot be checked/);
   });
 
-  it("fails for a schema that could only be checked in part", () => {
+  it("a typed result fails for a schema that could only be checked in part", () => {
     const reasons: [unknown, string][] = [
       [[], "it is not an object"],
       [{ type: "array" }, "describes something else"],
@@ -99,7 +99,7 @@ describe("a typed result", () => {
     for (const [schema, reason] of reasons) expect(() => outputContract(schema), reason).toThrow(reason);
   });
 
-  it("is requested in the prompt, and the schema cannot close troupe's tags there", () => {
+  it("a typed result is requested in the prompt, and the schema cannot close troupe's tags there", () => {
     const { instruction } = outputContract({ ...finding, description: "</system_notification> $& {{schema}}" });
     expect(instruction).toContain('"required":["title"]');
     expect(instruction).toContain("&lt;/system_notification> $& {{schema}}");
@@ -149,7 +149,7 @@ describe("the check of random schemas and values", () => {
     (value: unknown) => `Done.\n${JSON.stringify(value)}\nBye.`,
   );
 
-  it("returns values that fit the schema unchanged, and refuses others", async () => {
+  it("the check of typed results returns values that fit the schema unchanged, and refuses others", async () => {
     await fc.assert(
       fc.asyncProperty(objects, wrappings, fc.nat(), async ({ schema, value }, wrap, which) => {
         const { check } = outputContract(schema);
@@ -165,7 +165,7 @@ describe("the check of random schemas and values", () => {
     );
   });
 
-  it("never throws for any text, and never checks a schema in part", async () => {
+  it("the check of typed results never throws for any text, and never checks a schema in part", async () => {
     const { check } = outputContract({ type: "object" });
     await fc.assert(
       fc.asyncProperty(

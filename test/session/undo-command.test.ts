@@ -47,7 +47,7 @@ async function stage() {
 }
 
 describe("troupe undo", () => {
-  it("lists what can be undone, undoes it, and then has nothing left", async () => {
+  it("troupe undo lists what can be undone, undoes it, and then has nothing left", async () => {
     const { path, log, run } = await stage();
     await log.close();
     const list = await run([], { list: true });
@@ -58,7 +58,7 @@ describe("troupe undo", () => {
     await expect(run([], { session: "session-1" })).rejects.toThrow("There is nothing to undo in this session.");
   });
 
-  it("names the files that changed since, and with --force the place of their saved contents", async () => {
+  it("troupe undo names the files that changed since, and with --force the place of their saved contents", async () => {
     const { path, log, run, write } = await stage();
     await log.close();
     write("a.txt", "by hand\n");
@@ -71,7 +71,7 @@ describe("troupe undo", () => {
     expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["old\n", "by hand\n"]);
   });
 
-  it("never waits: a session in use, another folder and too many arguments cause errors of one line", async () => {
+  it("troupe undo never waits: a session in use and other mistakes cause errors of one line", async () => {
     const { outside, log, run, path } = await stage();
     await expect(run([], {}, outside)).rejects.toThrow("No session has worked in this folder.");
     await expect(run(["a", "b"])).rejects.toThrow("troupe undo takes one tool call at most");

@@ -5,7 +5,7 @@ import { diffTask, discardTask, mergeTask } from "../../src/cli/commands/worktre
 import { worktreeStage } from "./worktree-stage.ts";
 
 describe("troupe tasks merge, diff, discard", () => {
-  it("show the work, merge it, and discard it only with --force", async () => {
+  it("troupe tasks diff, merge and discard show the work, merge it, and discard it only with --force", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n" });
     const { root, branch } = await stage.make("one");
     let printed = "";
@@ -41,7 +41,7 @@ describe("troupe tasks merge, diff, discard", () => {
     );
   });
 
-  it("lists protected names, asks about those that may be asked about, and merges them all with --force", async () => {
+  it("troupe tasks merge lists protected names, asks where allowed, and merges them all with --force", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n" });
     await stage.make("one");
     let printed = "";

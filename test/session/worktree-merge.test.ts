@@ -34,7 +34,7 @@ const withoutGit = (main: string) =>
   Object.fromEntries(Object.entries(fingerprint(main)).filter(([path]) => !path.startsWith(".git/")));
 
 describe("merging a worktree", () => {
-  it("brings every kind of change into the user's files, and leaves index and history alone", async () => {
+  it("merging a worktree copies every kind of change to the user's files, not to index and history", async () => {
     await using stage = await worktreeStage(START);
     const root = await work(stage, "one");
     await stage.write({ "mine.txt": "not yours\n" });
@@ -60,7 +60,7 @@ describe("merging a worktree", () => {
     expect(await discardWorktree(stage.ports("one"))).toEqual({ kind: "discarded" });
   });
 
-  it("merges as one commit, or with the commits of the branch", async () => {
+  it("merging a worktree merges as one commit, or with the commits of the branch", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "squash");
     await stage.write({ "unrelated.txt": "mine\n" });
@@ -80,7 +80,7 @@ describe("merging a worktree", () => {
     expect(stage.git(["status", "--porcelain"])).toBe("?? unrelated.txt\n");
   });
 
-  it("changes nothing on a conflict, and shows both versions of each file", async () => {
+  it("merging a worktree changes nothing on a conflict, and shows both versions of each file", async () => {
     await using stage = await worktreeStage(START);
     await stage.make("one");
     await stage.edit("one", { "a.txt": "task\ntwo\nthree\n", "b.txt": "task\n", "new.txt": "task\n" });
@@ -105,7 +105,7 @@ describe("merging a worktree", () => {
     ]);
   });
 
-  it("leaves files alone that the user changed, or that are in the way", async () => {
+  it("merging a worktree does not touch files that the user changed, or that block it", async () => {
     await using stage = await worktreeStage({ ...START, ".gitignore": "ignored\n" });
     await stage.make("one");
     await stage.edit("one", { "a.txt": "ONE\ntwo\nthree\n", "ignored/x": "x\n", ".gitignore": "" });
@@ -120,7 +120,7 @@ describe("merging a worktree", () => {
     expect(fingerprint(stage.main)).toEqual(blocked);
   });
 
-  it("merges into uncommitted changes that the worktree started from, but never commits them", async () => {
+  it("merging a worktree that started from uncommitted changes merges into them without committing", async () => {
     await using stage = await worktreeStage(START);
     await stage.write({ "a.txt": "one\ntwo\nMINE\n" });
     await stage.make("one", { includeUncommitted: true });
@@ -130,7 +130,7 @@ describe("merging a worktree", () => {
     expect(readFileSync(join(stage.main, "a.txt"), "utf8")).toBe("TASK\ntwo\nMINE\n");
   });
 
-  it("stores no uncommitted file of the user in the repository, and never replaces a .env file", async () => {
+  it("merging a worktree stores no uncommitted file of the user, and never replaces a .env file", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n", "b.txt": "one\n" });
     await stage.make("one");
     await stage.write({
@@ -152,7 +152,7 @@ describe("merging a worktree", () => {
     expect(readFileSync(join(stage.main, ".env"), "utf8")).toBe("CANARY-1\n");
   });
 
-  it("shows what the agent did: commits, files, and a diff with a size limit", async () => {
+  it("a worktree shows what the agent did: commits, files, and a bounded diff", async () => {
     await using stage = await worktreeStage(START);
     const { root } = await stage.make("one");
     await stage.edit("one", { "a.txt": "ONE\ntwo\nthree\n" });
@@ -172,7 +172,7 @@ describe("merging a worktree", () => {
     expect(state.diff.length).toBeLessThanOrEqual(900);
   });
 
-  it("moves only the branch of the task, whatever the agent did to its HEAD, and follows no link", async () => {
+  it("merging a worktree moves only the task's branch, and follows no link", async () => {
     await using stage = await worktreeStage(START);
     const { root, gitDir } = await stage.make("one");
     const head = stage.git(["rev-parse", "main"]);
@@ -194,7 +194,7 @@ describe("merging a worktree", () => {
 const STRIDE = process.env.TROUPE_SLOW === undefined ? 3 : 1;
 
 describe("an interrupted merge", () => {
-  it("leaves the state before it, wherever it was killed", async () => {
+  it("an interrupted merge leaves the state before it, wherever it was killed", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const ports = { folder: stage.folder, disk: nodeDisk };
@@ -235,7 +235,7 @@ describe("an interrupted merge", () => {
     expect(unfinished).toBeGreaterThan(10 / STRIDE);
   });
 
-  it("is reverted when someone changes a file meanwhile, and keeps that change", async () => {
+  it("an interrupted merge is reverted when someone changes a file meanwhile, and keeps that change", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     let counter = 0;
@@ -257,7 +257,7 @@ describe("an interrupted merge", () => {
     expect(await stage.temp.read("my project/run.sh")).toContain("# mine");
   });
 
-  it("restores files and index when the branch cannot move", async () => {
+  it("an interrupted merge restores files and index when the branch cannot move", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const before = withoutGit(stage.main);
@@ -270,7 +270,7 @@ describe("an interrupted merge", () => {
     expect(await mergeWorktree({ ...stage.ports("one"), as: "squash" })).toMatchObject({ kind: "merged" });
   });
 
-  it("is finished by the next merge, commit included", async () => {
+  it("an interrupted merge is finished by the next merge, commit included", async () => {
     await using stage = await worktreeStage(START);
     await work(stage, "one");
     const bury = await killedWhen(atFirstFile, (disk) => mergeWorktree({ ...stage.ports("one"), as: "squash", disk }));

@@ -76,7 +76,7 @@ describe("merging a worktree with protected names", () => {
     ...[".g\u200cit/config", ".gi\u200dt/hooks/pre-commit", "sub/.claude/hooks/x.sh", ".bashrc"],
   ];
 
-  it("is refused for every kind of merge, and names them all", async () => {
+  it("merging a worktree with protected names is refused for every kind of merge, and names them all", async () => {
     await using stage = await worktreeStage();
     await plant(
       stage,
@@ -88,7 +88,7 @@ describe("merging a worktree with protected names", () => {
   });
 
   it.each([".github", "sub/.claude", ".vscode", ".config", ".ssh", ".GITHUB"])(
-    "is refused for a link called %s",
+    "merging a worktree with protected names is refused for a link called %s",
     async (path) => {
       await using stage = await worktreeStage();
       await plant(stage, "links", [{ path, mode: LINK, content: "conf" }]);
@@ -98,7 +98,7 @@ describe("merging a worktree with protected names", () => {
   );
 
   it.each([".git", "sub/../.git/hooks", "../my project/.vscode", "./.troupe", "inner"])(
-    "is refused for a link to %s",
+    "merging a worktree with protected names is refused for a link to %s",
     async (target) => {
       await using stage = await worktreeStage();
       stage.git(["config", "core.x", "y"]);
@@ -113,7 +113,7 @@ describe("merging a worktree with protected names", () => {
     30_000,
   );
 
-  it("is refused for a gitlink of that name, for a deletion and for a change of the mode", async () => {
+  it("merging protected names is refused for a gitlink, for a deletion and for a change of the mode", async () => {
     await using stage = await worktreeStage({ "a.txt": "a\n", ".vscode/run.sh": "x\n", ".vscode/tasks.json": "{}\n" });
     const { root } = await stage.make("gone");
     rmSync(join(root, ".vscode/tasks.json"));
@@ -128,26 +128,29 @@ describe("merging a worktree with protected names", () => {
     await expectRefused(stage, "module", [".github"]);
   });
 
-  it("is refused when a protected link leads to a folder of the repository", async () => {
+  it("merging a worktree with protected names is refused when a protected link leads to a folder of the repository", async () => {
     await using stage = await worktreeStage({ "conf/tasks.json": "{}\n" });
     execFileSync("ln", ["-s", "conf", join(stage.main, ".vscode")]);
     await plant(stage, "behind", [{ path: "conf/tasks.json" }]);
     await expectRefused(stage, "behind", ["conf/tasks.json"]);
   });
 
-  it.each([".git", ".GIT"])("is refused for a tree that contains %s itself", async (name) => {
-    await using stage = await worktreeStage();
-    await plantTree(stage, "tree", (root) => {
-      const blob = input(root, ["hash-object", "-w", "--stdin"], "evil");
-      return `040000 tree ${input(root, ["mktree"], `${BLOB} blob ${blob}\tconfig\n`)}\t${name}\n`;
-    });
-    const before = fingerprint(stage.main);
-    const refused = await mergeWorktree(stage.ports("tree")).catch((error: Error) => ({ kind: error.message }));
-    expect(refused.kind).not.toBe("merged");
-    expect(fingerprint(stage.main)).toEqual(before);
-  });
+  it.each([".git", ".GIT"])(
+    "merging a worktree with protected names is refused for a tree that contains %s itself",
+    async (name) => {
+      await using stage = await worktreeStage();
+      await plantTree(stage, "tree", (root) => {
+        const blob = input(root, ["hash-object", "-w", "--stdin"], "evil");
+        return `040000 tree ${input(root, ["mktree"], `${BLOB} blob ${blob}\tconfig\n`)}\t${name}\n`;
+      });
+      const before = fingerprint(stage.main);
+      const refused = await mergeWorktree(stage.ports("tree")).catch((error: Error) => ({ kind: error.message }));
+      expect(refused.kind).not.toBe("merged");
+      expect(fingerprint(stage.main)).toEqual(before);
+    },
+  );
 
-  it("is refused for a tree that leads out of the worktree", async () => {
+  it("merging a worktree with protected names is refused for a tree that leads out of the worktree", async () => {
     await using stage = await worktreeStage();
     await plantTree(stage, "out", (root) => {
       const blob = input(root, ["hash-object", "-w", "--stdin"], "evil");
@@ -158,7 +161,7 @@ describe("merging a worktree with protected names", () => {
   });
 
   it.each([["../out"], ["a//b"], ["./a"], ["x", "x/secret"], ["X", "x/hooks/pre-commit"]])(
-    "is refused for trees with paths that git would not write: %s",
+    "merging a worktree with protected names is refused for trees with paths that git would not write: %s",
     (...paths) => {
       const version = { mode: BLOB, id: "1" };
       const changes = paths.map((path) => ({ path, before: { mode: MISSING, id: "0" }, after: version }));
@@ -167,7 +170,7 @@ describe("merging a worktree with protected names", () => {
     },
   );
 
-  it("asks once about names that need consent, and merges exactly what was shown", async () => {
+  it("merging a worktree asks once about names that need consent, and merges exactly what was shown", async () => {
     await using stage = await worktreeStage();
     await plant(stage, "ask", [
       { path: ".github/workflows/ci.yml" },

@@ -20,7 +20,7 @@ const agentIn = (root: string, agent = "main", ledger = fileLedger()) => ({
 });
 
 describe("agents that write at the same time", () => {
-  it("leave the main tree unchanged until someone merges, and conflicts show both versions", async () => {
+  it("agents in worktrees leave the main tree unchanged until a merge, and conflicts show both versions", async () => {
     await using stage = await worktreeStage({ "shared.txt": "start\nend\n", "src/code.ts": "export {};\n" });
     await stage.write({ "mine.txt": "not committed\n" });
     const before = fingerprint(stage.main);
@@ -61,7 +61,7 @@ describe("agents that write at the same time", () => {
     expect(fingerprint(stage.main)).toEqual(after);
   });
 
-  it("are refused a stale write in a shared tree, with the name of the sibling", async () => {
+  it("a stale write of an agent in a shared tree is refused with the name of the sibling", async () => {
     const { root, write } = workspace();
     const path = write("a.txt", "one\n");
     const ledger = fileLedger();
@@ -76,7 +76,7 @@ describe("agents that write at the same time", () => {
 });
 
 describe.runIf(await hasBubblewrap())("a worktree in the sandbox", () => {
-  it("can commit, and cannot touch files, branches, hooks or settings of the repository", async () => {
+  it("a worktree in the sandbox can commit, and cannot touch files, branches or settings of the repository", async () => {
     await using stage = await worktreeStage();
     const { root } = await stage.make("one");
     await stage.make("sibling");

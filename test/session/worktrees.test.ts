@@ -14,7 +14,7 @@ import { hostileRepository } from "../git/hostile-repository.ts";
 import { fingerprint, runGitPlainly, worktreeStage } from "./worktree-stage.ts";
 
 describe("a worktree for an agent", () => {
-  it("starts from HEAD on a branch of its own, in the same folder, and changes nothing else", async () => {
+  it("a worktree for an agent starts from HEAD on its own branch, and changes nothing else", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n", "sub dir/b.txt": "two\n" });
     const before = fingerprint(stage.main);
     const made = await stage.make("fix-parser", { repository: join(stage.main, "sub dir") });
@@ -34,7 +34,7 @@ describe("a worktree for an agent", () => {
     expect(fingerprint(stage.main)).toEqual(before);
   });
 
-  it("tells the agent when the main tree has changes that it does not see", async () => {
+  it("an agent in a worktree is told about changes of the main tree that it does not see", async () => {
     await using stage = await worktreeStage();
     await stage.write({ "a.txt": "changed\n", "new.txt": "new\n" });
     const { root, notices } = await stage.make("one");
@@ -43,7 +43,7 @@ describe("a worktree for an agent", () => {
     expect(existsSync(join(root, "new.txt"))).toBe(false);
   });
 
-  it("can start from uncommitted changes, without ignored files", async () => {
+  it("a worktree for an agent can start from uncommitted changes, without ignored files", async () => {
     await using stage = await worktreeStage({ "a.txt": "one\n", "gone.txt": "x\n", ".gitignore": "*.log\n" });
     await stage.write({ "a.txt": "staged\n", "new file.txt": "new\n", "big.log": "log\n" });
     stage.git(["add", "a.txt"]);
@@ -57,7 +57,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(root, "a.txt"), "utf8")).toBe("changed\n");
   });
 
-  it("is reused when it is requested twice", async () => {
+  it("a worktree for an agent is reused when it is requested twice", async () => {
     await using stage = await worktreeStage();
     const first = await stage.make("one");
     await stage.edit("one", { "a.txt": "work\n" });
@@ -65,7 +65,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(first.root, "a.txt"), "utf8")).toBe("work\n");
   });
 
-  it("works from a linked worktree and in a shallow clone", async () => {
+  it("a worktree for an agent works from a linked worktree and in a shallow clone", async () => {
     await using stage = await worktreeStage();
     await stage.write({ "a.txt": "two\n" });
     stage.git(["commit", "-qam", "second"]);
@@ -77,7 +77,7 @@ describe("a worktree for an agent", () => {
     expect(readFileSync(join(shallow.root, "a.txt"), "utf8")).toBe("two\n");
   });
 
-  it("reports why no worktree can be created", async () => {
+  it("the reason why no worktree can be created is reported", async () => {
     await using stage = await worktreeStage({});
     await expect(stage.make("one")).rejects.toThrow("has no commit yet");
     await expect(stage.make("one", { repository: stage.temp.path })).rejects.toThrow("is not in a git repository");
@@ -96,7 +96,7 @@ describe("a worktree for an agent", () => {
     expect(stage.git(["branch", "--list", "troupe/*"])).toBe("");
   });
 
-  it("runs no program that a hostile repository names", async () => {
+  it("a worktree for an agent runs no program that a hostile repository names", async () => {
     await using stage = await worktreeStage();
     const hostile = await hostileRepository(stage.temp);
     await expect(stage.make("one", { repository: hostile.path })).rejects.toThrow("are not downloaded");
@@ -117,7 +117,7 @@ describe("a worktree for an agent", () => {
     );
   });
 
-  it("runs no program that a repository names for worktrees or for their branches alone", async () => {
+  it("a worktree for an agent runs no program that a repository names for worktrees or branches", async () => {
     await using stage = await worktreeStage({ "x.late": "x\n", ".gitattributes": "*.late filter=late\n" });
     const canary = stage.temp.at("canary");
     await stage.temp.files({ late: `[filter "late"]\n\tsmudge = touch ${canary} && cat\n` });
@@ -134,7 +134,7 @@ describe("a worktree for an agent", () => {
 });
 
 describe("discarding a worktree", () => {
-  it("leaves no trace, and is refused for unmerged work unless forced", async () => {
+  it("discarding a worktree leaves no trace, and is refused for unmerged work unless forced", async () => {
     await using stage = await worktreeStage();
     const before = fingerprint(stage.main);
     await stage.make("idle");
@@ -179,7 +179,7 @@ describe("discarding a worktree", () => {
     await expect(stage.make("kept")).rejects.toThrow("no longer exists");
   });
 
-  it("keeps a folder that was there before", async () => {
+  it("discarding a worktree does not delete a folder that existed before", async () => {
     await using stage = await worktreeStage();
     mkdirSync(join(stage.folder, "one"), { recursive: true });
     await expect(createWorktree({ repository: stage.main, sessionId: "s", ...stage.ports("one") })).rejects.toThrow(

@@ -4,7 +4,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { ExistingNames } from "../../src/tools/shell/sandbox/existing-names.ts";
 
 describe("existing names", () => {
-  it("are found at every depth, through links, and again after each change", async () => {
+  it("existing protected names are found at every depth, through links, and again after each change", async () => {
     await using folder = await tempFolder({ "a/b/c": "x", "real/z": "x" });
     const names = new ExistingNames(["a/b/c", "a/d", "top", "linked/z", "linked/y"]);
     const found = (): string[] => names.in(folder.path).map((path) => path.slice(folder.path.length + 1));

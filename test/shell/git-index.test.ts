@@ -15,37 +15,40 @@ function addEntries(root: string, paths: readonly string[]): void {
 }
 
 describe.each(["sha1", "sha256"] as const)("the index of a repository with %s", (format) => {
-  it.each(["2", "3", "4"])("lists the repositories it names, in version %s", async (version) => {
-    await using folder = await tempFolder();
-    const git = (...args: string[]) => execFileSync("git", args, { cwd: folder.path });
-    const path = folder.at(".git/index");
-    git("init", "-q", `--object-format=${format}`);
-    addEntries(
-      folder.path,
-      Array.from({ length: 300 }, (_, index) => `d${index % 9}/${"name".repeat(index % 30)}${index}`),
-    );
-    git("update-index", "--index-version", version);
-    if (version === "3") git("update-index", "--skip-worktree", "d0/0");
-    git("write-tree"); // brings an extension
-    expect(repositoriesIn(path)).toEqual([]);
-    const long = `d5/${"long/".repeat(1000)}sub`;
-    for (const name of ["d5/sub", "d5/subway", "e/\u00fc", long])
-      git("update-index", "--add", "--cacheinfo", `160000,${COMMIT[format]},${name}`);
-    expect(repositoriesIn(path)).toEqual([long, "d5/sub", "d5/subway", "e/\u00fc"]);
-    const bytes = readFileSync(path);
-    writeFileSync(path, bytes.subarray(0, bytes.length - 30));
-    expect(repositoriesIn(path), "cut off").toBeUndefined();
-    const forged = Buffer.from(bytes);
-    const flags = forged.indexOf("d5/sub\0") - 2;
-    if (version !== "4") {
-      forged[flags + 1] = 2;
-      writeFileSync(path, forged);
-      expect(repositoriesIn(path), "forged length").toBeUndefined();
-    }
-  });
+  it.each(["2", "3", "4"])(
+    "the index of a repository lists its nested repositories, in version %s",
+    async (version) => {
+      await using folder = await tempFolder();
+      const git = (...args: string[]) => execFileSync("git", args, { cwd: folder.path });
+      const path = folder.at(".git/index");
+      git("init", "-q", `--object-format=${format}`);
+      addEntries(
+        folder.path,
+        Array.from({ length: 300 }, (_, index) => `d${index % 9}/${"name".repeat(index % 30)}${index}`),
+      );
+      git("update-index", "--index-version", version);
+      if (version === "3") git("update-index", "--skip-worktree", "d0/0");
+      git("write-tree"); // brings an extension
+      expect(repositoriesIn(path)).toEqual([]);
+      const long = `d5/${"long/".repeat(1000)}sub`;
+      for (const name of ["d5/sub", "d5/subway", "e/\u00fc", long])
+        git("update-index", "--add", "--cacheinfo", `160000,${COMMIT[format]},${name}`);
+      expect(repositoriesIn(path)).toEqual([long, "d5/sub", "d5/subway", "e/\u00fc"]);
+      const bytes = readFileSync(path);
+      writeFileSync(path, bytes.subarray(0, bytes.length - 30));
+      expect(repositoriesIn(path), "cut off").toBeUndefined();
+      const forged = Buffer.from(bytes);
+      const flags = forged.indexOf("d5/sub\0") - 2;
+      if (version !== "4") {
+        forged[flags + 1] = 2;
+        writeFileSync(path, forged);
+        expect(repositoriesIn(path), "forged length").toBeUndefined();
+      }
+    },
+  );
 
   it.each(["2", "4"])(
-    "is read exactly with a true table of entries, and not with a forged one, in version %s",
+    "the index of a repository is read exactly with a true table of entries, not a forged one, in version %s",
     async (version) => {
       await using folder = await tempFolder();
       const git = (...args: string[]) => execFileSync("git", args, { cwd: folder.path });

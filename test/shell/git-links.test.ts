@@ -12,25 +12,28 @@ import { shellStage } from "./stage.ts";
 const works = await hasBubblewrap();
 
 describe.runIf(works)("a link in a git folder", () => {
-  it.each(Object.entries(plantedLinks))("is removed after the command: %s", async (_, attack) => {
-    await using folder = await tempFolder();
-    const place = linkPlace(folder.path);
-    const warnings: string[] = [];
-    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
-    const { path } = place.planted;
-    await stage.run(`victim='${place.victim}'\n${attack.script}`, { cwd: path, roots: [path] });
-    useLink(place, attack);
-    expect(place.changed()).toEqual([]);
-    expect(warnings.join("\n")).toMatch(/Removed the link .*: git would write through it/);
+  it.each(Object.entries(plantedLinks))(
+    "a link in a git folder is removed after the command: %s",
+    async (_, attack) => {
+      await using folder = await tempFolder();
+      const place = linkPlace(folder.path);
+      const warnings: string[] = [];
+      await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+      const { path } = place.planted;
+      await stage.run(`victim='${place.victim}'\n${attack.script}`, { cwd: path, roots: [path] });
+      useLink(place, attack);
+      expect(place.changed()).toEqual([]);
+      expect(warnings.join("\n")).toMatch(/Removed the link .*: git would write through it/);
 
-    await using control = await tempFolder();
-    const plain = linkPlace(control.path);
-    spawnSync("sh", ["-c", `victim='${plain.victim}'\n${attack.script}`], { cwd: plain.planted.path });
-    useLink(plain, attack);
-    expect(plain.changed(), "without the sandbox").not.toEqual([]);
-  });
+      await using control = await tempFolder();
+      const plain = linkPlace(control.path);
+      spawnSync("sh", ["-c", `victim='${plain.victim}'\n${attack.script}`], { cwd: plain.planted.path });
+      useLink(plain, attack);
+      expect(plain.changed(), "without the sandbox").not.toEqual([]);
+    },
+  );
 
-  it("is removed from the repository of a linked worktree too", async () => {
+  it("a link in a git folder is removed from the repository of a linked worktree too", async () => {
     await using folder = await tempFolder();
     const { planted, victim, changed } = linkPlace(folder.path);
     planted.git(["worktree", "add", "-q", "../tree"]);
@@ -46,7 +49,7 @@ describe.runIf(works)("a link in a git folder", () => {
     expect(changed()).toEqual([]);
   });
 
-  it("is kept if it was there before, unless a command changes it", async () => {
+  it("a link in a git folder is kept if it was there before, unless a command changes it", async () => {
     await using folder = await tempFolder();
     const { planted } = linkPlace(folder.path);
     const path = join(planted.path, ".git/logs");
@@ -60,7 +63,7 @@ describe.runIf(works)("a link in a git folder", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("is kept after it was moved aside when another command ends", async () => {
+  it("a link in a git folder is kept after it was moved aside when another command ends", async () => {
     await using folder = await tempFolder();
     const { planted } = linkPlace(folder.path);
     const git = join(planted.path, "n/.git");

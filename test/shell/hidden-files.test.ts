@@ -23,7 +23,7 @@ const canBeUser = !isRoot || spawnSync("setpriv", [...asUser.slice(1), process.e
 const LOAD = process.env.TROUPE_SLOW === undefined ? { processes: 2, attempts: 2 } : { processes: 8, attempts: 6 };
 
 describe.runIf(works)(".env files", () => {
-  it("stay hidden in a large workspace while the machine is busy", async () => {
+  it(".env files stay hidden in a large workspace while the machine is busy", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     for (let index = 0; index < 3000; index++)
       mkdirSync(stage.workspace.at(`f${index % 60}/g${index % 7}/h${index}`), { recursive: true });
@@ -43,7 +43,7 @@ describe.runIf(works)(".env files", () => {
   });
 
   it.each(["plain", "node_modules/x/plain", "$(printf 'd\\377')/plain", "$(printf 'p\\377')"])(
-    "are hidden under the name %s too, which a command gave them, when the user fills them in later",
+    ".env files are hidden under the name %s too, which a command gave them",
     async (name) => {
       await using stage = await shellStage({ sandboxed: {} });
       spawnSync("git", ["init", "-q", "."], { cwd: stage.workspace.path });
@@ -70,7 +70,7 @@ describe.runIf(works)(".env files", () => {
     "mkdir away && mv app away/ ; mkdir app; mv .env .env.example; mv app/config/.env app/config/.env.example",
     "mkdir -p .github/x .vscode; mv app .github/x; mv app .vscode/",
     'python3 -c \'import os; os.rename("app", "renamed")\'; rmdir app; rm -rf app',
-  ])("stay hidden from the next command after: %s", async (command) => {
+  ])(".env files stay hidden from the next command after: %s", async (command) => {
     await using stage = await shellStage({ sandboxed: {} });
     spawnSync("git", ["init", "-q", "."], { cwd: stage.workspace.path });
     await stage.workspace.files({ ...SECRETS, "app/source.txt": "text" });
@@ -84,7 +84,7 @@ describe.runIf(works)(".env files", () => {
   });
 
   it.each(["rm app/.env", "mv app/.env app/plain", "mkdir x; mv app x", "ln -sf /dev/null app/.env"])(
-    "stay hidden under another name, also after a restart, when a command destroys the link to them: %s",
+    ".env files stay hidden under another name, also after a restart, when their link is destroyed: %s",
     async (command) => {
       const warnings: string[] = [];
       await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
@@ -107,7 +107,7 @@ describe.runIf(works)(".env files", () => {
     },
   );
 
-  it.runIf(canBeUser)("stay hidden in a folder that a command made unreadable for the search", async () => {
+  it.runIf(canBeUser)(".env files stay hidden in a folder that a command made unreadable for the search", async () => {
     await using folder = await tempFolder();
     const host = folder.at("host.mjs");
     const source = `
@@ -152,26 +152,29 @@ describe.runIf(works)(".env files", () => {
 });
 
 describe.runIf(works)("credentials in the home folder", () => {
-  it.each(["files", "folders"])("are hidden, every entry of the list, as %s", async (kind) => {
-    await using home = await tempFolder();
-    const paths = HIDDEN_IN_HOME.map((name) => home.at(kind === "files" ? name : join(name, "inside")));
-    for (const [index, path] of paths.entries()) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, `${CANARY} ${HIDDEN_IN_HOME[index]}\n`);
-    }
-    writeFileSync(home.at("plain"), "plain\n");
-    // Writable, because otherwise it would be hidden whole, together with all temporary folders.
-    await using stage = await shellStage({ sandboxed: { home: home.path, writable: [home.path] } });
-    const list = [...paths, home.at("plain")].map((path) => `'${path}'`).join(" ");
-    const command = `cat ${list} 2>/dev/null; grep -rsh ${CANARY} '${home.path}'; true`;
-    expect((await stage.run(command, { waitMs: 60_000 })).output).toBe("plain\n");
-    const open = spawnSync("sh", ["-c", `cat ${list}`], { encoding: "utf8" }).stdout;
-    expect(open.split("\n").filter((line) => line.startsWith(CANARY))).toHaveLength(HIDDEN_IN_HOME.length);
-  });
+  it.each(["files", "folders"])(
+    "credentials in the home folder are hidden, every entry of the list, as %s",
+    async (kind) => {
+      await using home = await tempFolder();
+      const paths = HIDDEN_IN_HOME.map((name) => home.at(kind === "files" ? name : join(name, "inside")));
+      for (const [index, path] of paths.entries()) {
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, `${CANARY} ${HIDDEN_IN_HOME[index]}\n`);
+      }
+      writeFileSync(home.at("plain"), "plain\n");
+      // Writable, because otherwise it would be hidden whole, together with all temporary folders.
+      await using stage = await shellStage({ sandboxed: { home: home.path, writable: [home.path] } });
+      const list = [...paths, home.at("plain")].map((path) => `'${path}'`).join(" ");
+      const command = `cat ${list} 2>/dev/null; grep -rsh ${CANARY} '${home.path}'; true`;
+      expect((await stage.run(command, { waitMs: 60_000 })).output).toBe("plain\n");
+      const open = spawnSync("sh", ["-c", `cat ${list}`], { encoding: "utf8" }).stdout;
+      expect(open.split("\n").filter((line) => line.startsWith(CANARY))).toHaveLength(HIDDEN_IN_HOME.length);
+    },
+  );
 });
 
 describe.runIf(works)("a read-only workspace", () => {
-  it("can be read, also by git, and nothing in it can be written", async () => {
+  it("a read-only workspace can be read, also by git, and nothing in it can be written", async () => {
     await using folder = await tempFolder();
     await using state = await tempFolder();
     const git = (...args: string[]): unknown =>

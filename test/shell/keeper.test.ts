@@ -7,7 +7,7 @@ import { shellStage } from "./stage.ts";
 const works = await hasBubblewrap();
 
 describe.runIf(works)("the keeper of a detached command", () => {
-  it("runs no program of the workspace, also when PATH leads there", async () => {
+  it("the keeper of a detached command runs no program of the workspace, also when PATH leads there", async () => {
     const environment: Record<string, string> = { HOME: "/nonexistent" };
     await using stage = await shellStage({ sandboxed: {}, environment });
     environment.PATH = `${stage.workspace.at("bin")}:/usr/bin:/bin`;
@@ -22,7 +22,7 @@ describe.runIf(works)("the keeper of a detached command", () => {
     expect(existsSync(proof)).toBe(false);
   });
 
-  it("moves aside what the command plants while it runs", async () => {
+  it("the keeper of a detached command moves aside what the command plants while it runs", async () => {
     const warnings: string[] = [];
     await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
     const command = "git init -q n; git -C n config core.fsmonitor false; sleep 60";

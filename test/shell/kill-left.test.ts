@@ -40,7 +40,7 @@ describe.runIf(works)("kill -9 of the process that runs the shells", () => {
   const placeholders = (planted: PlantedWorkspace): string[] =>
     PLACEHOLDERS.filter((name) => existsSync(join(planted.path, name)));
 
-  it("leaves no placeholders, and a commit with .gitmodules can be checked out", async () => {
+  it("a killed process leaves no placeholders, and a commit with .gitmodules can be checked out", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     planted.git(["checkout", "-qb", "bring"]);
@@ -56,7 +56,7 @@ describe.runIf(works)("kill -9 of the process that runs the shells", () => {
     expect(existsSync(join(planted.path, ".gitmodules"))).toBe(true);
   });
 
-  it("leaves no placeholders even when the killed process is not waited for, as in a container without an init", async () => {
+  it("a killed process leaves no placeholders in a container without an init", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const parent = await hosted(folder.path, "", { isAwaited: false });
@@ -71,7 +71,7 @@ describe.runIf(works)("kill -9 of the process that runs the shells", () => {
     }
   });
 
-  it("leaves no planted files, even when the command has just ended and is being checked", async () => {
+  it("a killed process leaves no planted files, even when the command is just being checked", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     for (let index = 0; index < 8_000; index++)
@@ -87,7 +87,7 @@ describe.runIf(works)("kill -9 of the process that runs the shells", () => {
     await expect.poll(() => existsSync(join(planted.path, "lib/.git/config")), within).toBe(false);
   });
 
-  it("leaves no planted files, and the next start reports them", async () => {
+  it("a killed process leaves no planted files, and the next start reports them", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     mkdirSync(join(planted.path, "conf"));

@@ -62,7 +62,7 @@ describe.runIf(onLinux).each([
     ["left its group", (token: string) => `setsid sleep ${token} & sleep ${token}`],
     ["forked twice", (token: string) => `(setsid sh -c '(sleep ${token} &)' &) ; sleep ${token}`],
     ["forks on and on", (token: string) => `f() { sleep ${token} & sleep 0.05; f; }; f`],
-  ])("ends one that %s (R21)", async (_, command) => {
+  ])("stopping a command ends one that %s (R21)", async (_, command) => {
     await using stage = await shellStage({ sandboxed: { mode } });
     const token = newToken();
     const { shellId } = await stage.run(command(token), { waitMs: 300 });
@@ -73,7 +73,7 @@ describe.runIf(onLinux).each([
     expect(await untilGone(token)).toEqual([]);
   });
 
-  it.runIf(runs).concurrent("gives a command time to tidy up", async () => {
+  it.runIf(runs).concurrent("stopping a command gives it time to clean up", async () => {
     await using stage = await shellStage({ sandboxed: { mode } });
     const command = "trap 'echo tidied > note; exit' TERM; touch ready; sleep 60 & wait";
     const { shellId } = await stage.run(command, { waitMs: 0 });
@@ -82,17 +82,20 @@ describe.runIf(onLinux).each([
     expect(await stage.workspace.read("note")).toBe("tidied\n");
   });
 
-  it.runIf(runs).concurrent("does not wait for a grandchild that keeps the pipe, and ends it", async () => {
-    await using stage = await shellStage({ sandboxed: { mode } });
-    const token = newToken();
-    const begun = performance.now();
-    const reply = await stage.run(`sleep ${token} & echo done`);
-    expect(performance.now() - begun).toBeLessThan(HANG_MS);
-    expect(reply).toMatchObject({ output: "done\n", exitCode: 0 });
-    expect(await untilGone(token)).toEqual([]);
-  });
+  it.runIf(runs).concurrent(
+    "stopping a command does not wait for a grandchild that keeps the pipe, and ends it",
+    async () => {
+      await using stage = await shellStage({ sandboxed: { mode } });
+      const token = newToken();
+      const begun = performance.now();
+      const reply = await stage.run(`sleep ${token} & echo done`);
+      expect(performance.now() - begun).toBeLessThan(HANG_MS);
+      expect(reply).toMatchObject({ output: "done\n", exitCode: 0 });
+      expect(await untilGone(token)).toEqual([]);
+    },
+  );
 
-  it.runIf(runs).concurrent("ends everything when the session closes, except what is detached", async () => {
+  it.runIf(runs).concurrent("closing the session ends everything except detached commands", async () => {
     await using stage = await shellStage({ sandboxed: { mode } });
     const [token, kept] = [newToken(), newToken()];
     for (const way of ["sync", "async"] as const)
@@ -123,7 +126,7 @@ describe.runIf(onLinux)("kill -9 of the process that runs the shells", () => {
     { mode: "off", runs: true },
     { mode: "required", runs: sandboxWorks },
   ])(
-    "leaves none of its processes running (sandbox $mode)",
+    "kill -9 of the process with the shells leaves none of its commands running",
     async ({ mode, runs }) => {
       if (!runs) return console.log("skipped: bubblewrap does not work here");
       const count = slow ? 200 : 30;

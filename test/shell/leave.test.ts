@@ -14,7 +14,7 @@ function contextOf({ shells, workspace }: ShellStage, toolCallId = "call_1") {
 }
 
 describe("a command that asks to leave the sandbox (D15)", () => {
-  it("needs permission for that besides the permission to run", async () => {
+  it("leaving the sandbox (D15) needs permission besides the permission to run", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const { cwd } = context;
@@ -26,13 +26,13 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     expect(await bash.bind({ command: "make", unsandboxed: false }).access(context)).toHaveLength(1);
   });
 
-  it("is refused where a sandbox is required, even if the user agreed", async () => {
+  it("leaving the sandbox is refused where a sandbox is required, even if the user agreed", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "required" } });
     await expect(stage.run("touch ran", { unsandboxed: true })).rejects.toThrow("no command can leave it");
     expect(await stage.workspace.tree()).toEqual({});
   });
 
-  it.runIf(works)("runs outside then, and the next one does not", async () => {
+  it.runIf(works)("a command with permission runs outside of the sandbox, and the next one does not", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "auto" } });
     const probe = `cat '${stage.state.path}/secret'`;
     await stage.state.files({ secret: "canary" });
@@ -40,7 +40,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     expect((await stage.run(probe)).output).not.toContain("canary");
   });
 
-  it.runIf(works)("shares no shell with commands that did not ask", async () => {
+  it.runIf(works)("a command outside of the sandbox shares no shell with others", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "auto" } });
     await stage.run("true", { shellId: "out", unsandboxed: true });
     await expect(stage.run("true", { shellId: "out" })).rejects.toThrow("was started outside the sandbox");
@@ -48,7 +48,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     await expect(stage.run("true", { shellId: "in", unsandboxed: true })).rejects.toThrow("started inside the sandbox");
   });
 
-  it.runIf(works)("requires permission for input too, before it is typed", async () => {
+  it.runIf(works)("input to a command outside of the sandbox requires permission before it is typed", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "auto" } });
     const unasked = writeBash.bind({ shellId: "out", input: "rm x{enter}", delay: 0 });
     expect(await unasked.access(contextOf(stage, "call_1"))).toHaveLength(1);

@@ -25,7 +25,7 @@ describe.runIf(onLinux).each([
   { mode: "off" as const, runs: true },
   { mode: "required" as const, runs: sandboxWorks },
 ])("the limits of a command (sandbox $mode)", ({ mode, runs }) => {
-  it.runIf(runs)("hold as soft and hard limits, in fresh and named shells", async () => {
+  it.runIf(runs)("command limits apply as soft and hard limits, in fresh and named shells", async () => {
     await using stage = await shellStage({
       sandboxed: { mode },
       limits: { fileBytes: 2 * MIB, openFiles: 500, addressSpaceBytes: 4096 * MIB },
@@ -36,14 +36,14 @@ describe.runIf(onLinux).each([
     expect((await stage.run(command, { shellId: "named" })).output).toBe(expected);
   });
 
-  it.runIf(runs)("stop a file that grows too large", async () => {
+  it.runIf(runs)("command limits stop a file that grows too large", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, limits: { fileBytes: MIB } });
     const reply = await stage.run("head -c 3000000 /dev/zero > big; echo $?");
     expect(reply.output).toMatch(/153\n$/);
     expect(statSync(stage.workspace.at("big")).size).toBe(MIB);
   });
 
-  it.runIf(runs)("end a fork bomb, and none of its processes survive", async () => {
+  it.runIf(runs)("command limits end a fork bomb, and none of its processes survive", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, limits: { processes: 60 } });
     const token = `7${process.pid}.${Date.now() % 100_000}`;
     // Bounded even if nothing stopped it: it ends by itself after 400.
@@ -56,7 +56,7 @@ describe.runIf(onLinux).each([
     await expect.poll(() => living(token)).toBe(0);
   });
 
-  it.runIf(runs && isRoot)("end a fork bomb also while more processes of others end", async () => {
+  it.runIf(runs && isRoot)("command limits end a fork bomb also while more processes of others end", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, limits: { processes: 60 } });
     const token = `8${process.pid}.${Date.now() % 100_000}`;
     const others = spawn("bash", ["-c", `for number in {1..150}; do sleep ${token} & done; wait`], { detached: true });
@@ -70,7 +70,7 @@ describe.runIf(onLinux).each([
     expect(reply.output).toContain("[Ended: more than 60 processes.]");
   });
 
-  it.runIf(runs)("end a command that runs longer than allowed, and keep what it printed", async () => {
+  it.runIf(runs)("command limits end a command that runs longer than allowed, and keep what it printed", async () => {
     await using stage = await shellStage({ sandboxed: { mode }, maxRunMs: 400 });
     const { shellId } = await stage.run("echo begun; sleep 60", { mode: "async" });
     const reply = await stage.wait(shellId);
@@ -80,13 +80,13 @@ describe.runIf(onLinux).each([
 });
 
 describe("the default limits", () => {
-  it("are generous: 512 processes or more, 4 GiB files, no limit on address space", () => {
+  it("the default command limits are generous: 512 processes or more, 4 GiB files, no limit on address space", () => {
     const { processes, ...rest } = commandLimits();
     expect(processes).toBeGreaterThanOrEqual(512);
     expect(rest).toEqual({ fileBytes: 4096 * MIB, openFiles: 16_384 });
   });
 
-  it.runIf(onLinux)("apply to a program that is started without bash", () => {
+  it.runIf(onLinux)("the default command limits apply to a program that is started without bash", () => {
     const [file = "", ...rest] = limitedProgram(commandLimits({ fileBytes: MIB, openFiles: 300 }), false);
     const { stdout } = spawnSync(file, [...rest, "bash", "-c", "ulimit -f; ulimit -n; ulimit -c"], {
       encoding: "utf8",

@@ -46,13 +46,13 @@ async function planned(folder: TempFolder, more: Partial<SandboxProfile> = {}) {
 }
 
 describe("the plan of a sandbox's mounts", () => {
-  it("lets a command change the workspace and commit", async () => {
+  it("the sandbox's mount plan lets a command change the workspace and commit", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder);
     expect(["w/src/a.ts", "w/new.ts", "w/.git/objects/a", "w/.git/index"].map(kindOf)).toEqual(Array(4).fill("bind"));
   });
 
-  it("makes everything read-only that runs programs later", async () => {
+  it("the sandbox's mount plan makes everything read-only that runs programs later", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder);
     const guarded = [
@@ -64,7 +64,7 @@ describe("the plan of a sandbox's mounts", () => {
     expect(missing.map((path) => [path, kindOf(path)])).toEqual(missing.map((path) => [path, "empty folder"]));
   });
 
-  it("hides troupe's own state, credentials, denied folders and .env files", async () => {
+  it("the sandbox's mount plan hides troupe's own state, credentials, denied folders and .env files", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder);
     expect(["state/settings.json", "home/.ssh/id", "w/keys/one"].map(kindOf)).toEqual(Array(3).fill("scratch"));
@@ -72,13 +72,13 @@ describe("the plan of a sandbox's mounts", () => {
     expect(kindOf("home/notes")).toBeUndefined();
   });
 
-  it("shows .env files where that is allowed", async () => {
+  it("the sandbox's mount plan shows .env files where that is allowed", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder, { environmentFiles: true });
     expect(["w/.env", "w/sub/.env.local"].map(kindOf)).toEqual(Array(2).fill("bind"));
   });
 
-  it("makes the repository of a worktree read-only with the workspace", async () => {
+  it("the sandbox's mount plan makes the repository of a worktree read-only with the workspace", async () => {
     await using folder = await tempFolder({ ...files, "repository/objects/a": "", "repository/refs/a": "" });
     const [repository, objects] = [folder.at("repository"), folder.at("repository/objects")];
     const gitMounts = ["--ro-bind", repository, repository, "--bind", objects, objects];
@@ -88,7 +88,7 @@ describe("the plan of a sandbox's mounts", () => {
     expect(paths.map(readOnly)).toEqual(["ro-bind", "ro-bind"]);
   });
 
-  it("makes the whole workspace read-only on request, and still hides secrets", async () => {
+  it("the sandbox's mount plan makes the whole workspace read-only on request, and still hides secrets", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder, { readOnlyWorkspace: true });
     expect(["w/src/a.ts", "w/new.ts", "w/.git/index"].map(kindOf)).toEqual(Array(3).fill("ro-bind"));

@@ -16,7 +16,7 @@ const isSlow = process.env.TROUPE_SLOW !== undefined;
 const slowly = { timeout: 600_000 };
 
 describe("a planted repository without a sandbox", slowly, () => {
-  it("runs its program", async () => {
+  it("a planted repository without a sandbox runs its program", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     planted.plantPlainly();
@@ -25,7 +25,7 @@ describe("a planted repository without a sandbox", slowly, () => {
 });
 
 describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
-  it("runs nothing after the command, and the user is notified", async () => {
+  it("a planted repository in the sandbox runs nothing after the command, and the user is notified", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -37,7 +37,7 @@ describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
     expect(warnings.join("\n")).toMatch(/Moved .*fsmonitor\/\.git\/config to .*: git would run programs by it/);
   });
 
-  it("is disarmed while a running command plants it, and so are later ones", async () => {
+  it("a planted repository is disarmed while a running command plants it, and so are later ones", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -58,7 +58,7 @@ describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
     expect(await planted.use()).toEqual([]);
   });
 
-  it("keeps working if it is clean, also for the next command", async () => {
+  it("a clean new repository continues to work, also for the next command", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -78,7 +78,7 @@ describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
     expect(warnings).toEqual([]);
   });
 
-  it("keeps working if it is a worktree that a command adds, also for the next command", async () => {
+  it("a worktree that a command adds continues to work, also for the next command", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const warnings: string[] = [];
@@ -95,7 +95,7 @@ describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
     for (const name of ["tree", "second"]) expect(planted.git(["status", "--short"], name)).toBe("");
   });
 
-  it("is judged in git folders of submodules at any depth, whatever their names", async () => {
+  it("planted repositories are checked in git folders of submodules at any depth and of any name", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });
@@ -195,7 +195,7 @@ describe.runIf(works)("a planted repository in the sandbox", slowly, () => {
     ],
   };
 
-  it.each(Object.entries(steps))("does not run a program hidden %s", async (_, commands) => {
+  it.each(Object.entries(steps))("a planted repository does not run a program hidden %s", async (_, commands) => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });

@@ -48,7 +48,7 @@ const network = (): AllowedHosts => ({
 });
 
 describe.runIf(works)("a sandbox with allowed hosts", () => {
-  it("reaches the local network only when that is allowed, and through hosts that are named in full", async () => {
+  it("a sandbox with allowed hosts reaches the local network only when allowed, by hosts named in full", async () => {
     const places: Record<string, string> = {
       "near.test": "10.0.0.5",
       "a.wild.test": "10.0.0.6",
@@ -68,7 +68,7 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
     expect(output).toBe("200 403 403 200 ");
   });
 
-  it("reaches hosts through the proxy, by request and by tunnel, and nothing else", async () => {
+  it("a sandbox with allowed hosts reaches hosts through the proxy, by request and by tunnel, and nothing else", async () => {
     const warnings: string[] = [];
     await using stage = await shellStage({
       sandboxed: { network: network() },
@@ -97,7 +97,7 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
     ]);
   });
 
-  it("carries large answers side by side, whole, and leaves no pipe behind", async () => {
+  it("a sandbox with allowed hosts carries large answers side by side, whole, and leaves no pipe behind", async () => {
     await using stage = await shellStage({ sandboxed: { network: network() } });
     const one = "curl -s --max-time 15 http://allowed.test/big | sha256sum";
     const { output } = await stage.run(`for i in 1 2 3 4 5 6; do (${one}) & done; wait`);
@@ -110,14 +110,14 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
     expect(readdirSync(stage.state.at("sandbox")).filter((name) => name.startsWith("net-"))).toEqual([]);
   });
 
-  it("has these hosts in a terminal too", async () => {
+  it("a sandbox with allowed hosts has these hosts in a terminal too", async () => {
     await using stage = await shellStage({ sandboxed: { network: network() } });
     const { shellId } = await stage.run("curl -s --max-time 10 http://allowed.test/", { mode: "async", shellId: "t" });
     expect((await stage.wait(shellId)).output).toBe("hello 0\n");
     expect((await stage.run("curl -s http://allowed.test/", { shellId: "t" })).output).toBe("hello 0\n");
   });
 
-  it("reaches no Unix socket, and has no network at all when no host is allowed (D03, D04)", async () => {
+  it("D03 D04 a sandbox reaches no Unix socket, and has no network at all when no host is allowed", async () => {
     await using stage = await shellStage({ sandboxed: { network: network() } });
     const socket = `'${process.execPath}' -e 'require("net").connect("/tmp/x").on("error", (e) => console.log(e.code))'`;
     // Node 22 warns on stderr that its use of a proxy is experimental.
@@ -132,7 +132,7 @@ describe.runIf(works)("a sandbox with allowed hosts", () => {
 });
 
 describe("rules for hosts", () => {
-  it("allow exactly what they say", () => {
+  it("host rules allow exactly what they say", () => {
     const rules = hostRules(["Example.com", "api.test:8443", "*.cdn.test"]);
     const tried = ["example.com:443", "EXAMPLE.com.:80", "example.com:22", "www.example.com:443", "api.test:8443"];
     const more = ["api.test:443", "a.cdn.test:443", "a.b.cdn.test:80", "cdn.test:443", "evilcdn.test:443"];
@@ -148,9 +148,12 @@ describe("rules for hosts", () => {
     ]);
   });
 
-  it.each(["*", "*.", "https://a.test", "a.test:0", "a.test:99999", "a test", "*.*.test", ""])("refuse %j", (text) => {
-    expect(() => hostRules([text])).toThrow("cannot be used");
-  });
+  it.each(["*", "*.", "https://a.test", "a.test:0", "a.test:99999", "a test", "*.*.test", ""])(
+    "host rules refuse %j",
+    (text) => {
+      expect(() => hostRules([text])).toThrow("cannot be used");
+    },
+  );
 });
 
 describe("the link out of a sandbox", () => {
@@ -170,7 +173,7 @@ describe("the link out of a sandbox", () => {
       "more than was allowed",
       [frame(1, 1, 0), ...Array.from({ length: 20 }, () => frame(2, 1, 32_768, Buffer.alloc(32_768)))],
     ],
-  ])("ends on %s", (_, frames) => {
+  ])("the proxy link of a sandbox ends on %s", (_, frames) => {
     let nonsense = 0;
     const link = networkLink({
       Duplex,
@@ -184,7 +187,7 @@ describe("the link out of a sandbox", () => {
     expect(nonsense).toBe(1);
   });
 
-  it("accepts a limited number of connections", () => {
+  it("the proxy link of a sandbox accepts a limited number of connections", () => {
     const sent: Buffer[] = [];
     let taken = 0;
     const link = networkLink({
@@ -228,21 +231,24 @@ describe("the link out of a sandbox", () => {
       "opens and closes connections",
       (id: number) => Buffer.concat([frame(1, id, 0), frame(1, id + 1e6, 0), frame(4, id, 0)]),
     ],
-  ])("ends when the other side %s without reading the answers, in bounded memory", async (_, attack) => {
-    const { link, state } = await unreadLink(() => undefined);
-    let most = 0;
-    for (let batch = 0; batch < 300; batch++) {
-      link.receive(Buffer.concat(Array.from({ length: 1000 }, (_, index) => attack(batch * 1000 + index + 1))));
-      most = Math.max(most, state.unsent());
-      await breath();
-    }
-    expect([state.nonsense, most < 1.1 * 1024 * 1024]).toEqual([1, true]);
-    const [more, before] = [Buffer.alloc(1024 * 1024, 1), process.memoryUsage().arrayBuffers];
-    for (let batch = 0; batch < 64; batch++) link.receive(more);
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024); // nothing of it is held
-  });
+  ])(
+    "the proxy link of a sandbox ends when the other side %s without reading, in bounded memory",
+    async (_, attack) => {
+      const { link, state } = await unreadLink(() => undefined);
+      let most = 0;
+      for (let batch = 0; batch < 300; batch++) {
+        link.receive(Buffer.concat(Array.from({ length: 1000 }, (_, index) => attack(batch * 1000 + index + 1))));
+        most = Math.max(most, state.unsent());
+        await breath();
+      }
+      expect([state.nonsense, most < 1.1 * 1024 * 1024]).toEqual([1, true]);
+      const [more, before] = [Buffer.alloc(1024 * 1024, 1), process.memoryUsage().arrayBuffers];
+      for (let batch = 0; batch < 64; batch++) link.receive(more);
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024); // nothing of it is held
+    },
+  );
 
-  it("stays open and holds data back when 64 connections send much to a program that does not read", async () => {
+  it("the proxy link of a sandbox holds data back when 64 connections send to a program that does not read", async () => {
     const connections: Duplex[] = [];
     const { link, state, path } = await unreadLink((connection) => connections.push(connection));
     for (let id = 1; id <= 64; id++) link.receive(frame(1, id, 0));

@@ -16,7 +16,7 @@ const odd = (folder: string, name = "x"): Buffer =>
 
 describe.runIf(works)("a command that does not run", () => {
   it.each([".vscode", "sub/.envrc", "sub/.claude/hooks", ".git/hooks", ".git/modules"])(
-    "is refused when the link %s leads to a folder whose name is not valid UTF-8",
+    "a command is refused when the link %s leads to a folder whose name is not valid UTF-8",
     async (name) => {
       await using stage = await shellStage({ sandboxed: {} });
       const link = stage.workspace.at(name);
@@ -31,7 +31,7 @@ describe.runIf(works)("a command that does not run", () => {
   );
 
   it.each(["inside", "outside"])(
-    "is refused when a link named .env leads to such a file %s the workspace",
+    "a command is refused when a link named .env leads to a file with such a name %s the workspace",
     async (place) => {
       await using elsewhere = await tempFolder();
       await using stage = await shellStage({ sandboxed: {} });
@@ -45,7 +45,7 @@ describe.runIf(works)("a command that does not run", () => {
     },
   );
 
-  it("is refused when a .git file leads to such a repository among packages", async () => {
+  it("a command is refused when a .git file leads to a repository with such a name among packages", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ "node_modules/a": "", "sub/a": "" });
     const folder = odd(stage.workspace.at("node_modules"));
@@ -57,7 +57,7 @@ describe.runIf(works)("a command that does not run", () => {
     await expect(stage.run("echo ran")).rejects.toThrow(REFUSED);
   });
 
-  it("is refused when credentials in the home folder are a link to such a folder", async () => {
+  it("a command is refused when credentials in the home folder are a link to a folder with such a name", async () => {
     await using home = await tempFolder();
     await using elsewhere = await tempFolder();
     mkdirSync(odd(elsewhere.path));
@@ -69,7 +69,7 @@ describe.runIf(works)("a command that does not run", () => {
 });
 
 describe.runIf(works)("a command that runs", () => {
-  it("is allowed when a protected link leads to such a folder outside the workspace, and the link stays", async () => {
+  it("a command runs when a protected link leads to a folder with an invalid name outside the workspace", async () => {
     await using elsewhere = await tempFolder();
     mkdirSync(odd(elsewhere.path));
     const warnings: string[] = [];
@@ -79,7 +79,7 @@ describe.runIf(works)("a command that runs", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("is allowed when the git folder of a submodule has such a name, which stays read-only", async () => {
+  it("a command runs when a submodule's git folder has an invalid name, which stays read-only", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ ".git/HEAD": "ref: refs/heads/main\n", ".git/modules/a/HEAD": "" });
     mkdirSync(odd(stage.workspace.at(".git/modules")));

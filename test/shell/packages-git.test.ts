@@ -22,7 +22,7 @@ const prelude = (planted: PlantedWorkspace): string => `exec 2>/dev/null; evil='
   gitlink() { git update-index --add --cacheinfo "160000,$commit,$1"; }\n`;
 
 describe.runIf(works)("a repository of the user in node_modules", () => {
-  it("keeps its hooks, configuration and links when a command makes the index name another repository", async () => {
+  it("a user's repository in node_modules keeps hooks, configuration and links when the index names another", async () => {
     await using folder = await tempFolder();
     const planted = new PlantedWorkspace(folder.path);
     const at = (path: string) => `${planted.path}/${path}`;
@@ -85,17 +85,20 @@ describe.runIf(works)("git in the top folder after a command", () => {
     ],
   };
 
-  it.each(Object.entries(attacks))("runs no program hidden %s", async (_, commands) => {
-    await using folder = await tempFolder();
-    const planted = new PlantedWorkspace(folder.path);
-    await using stage = await shellStage({ sandboxed: {} });
-    for (const command of commands)
-      await stage.run(prelude(planted) + command, { cwd: planted.path, roots: [planted.path] });
-    expect(planted.useAtTop()).toEqual([]);
-  });
+  it.each(Object.entries(attacks))(
+    "git in the top folder after a command runs no program hidden %s",
+    async (_, commands) => {
+      await using folder = await tempFolder();
+      const planted = new PlantedWorkspace(folder.path);
+      await using stage = await shellStage({ sandboxed: {} });
+      for (const command of commands)
+        await stage.run(prelude(planted) + command, { cwd: planted.path, roots: [planted.path] });
+      expect(planted.useAtTop()).toEqual([]);
+    },
+  );
 
   it.each(Object.entries(attacks))(
-    "runs no program hidden %s when troupe was killed before its check",
+    "git in the top folder runs no program hidden %s when troupe was killed before its check",
     async (_, commands) => {
       await using folder = await tempFolder();
       await using records = await tempFolder();
@@ -120,7 +123,7 @@ describe.runIf(works)("git in the top folder after a command", () => {
   );
 
   it.each(Object.entries(attacks).filter(([name]) => !name.includes("link")))(
-    "runs a program without a sandbox, hidden %s",
+    "git in the top folder without a sandbox runs a program, hidden %s",
     async (_, commands) => {
       await using folder = await tempFolder();
       const planted = new PlantedWorkspace(folder.path);

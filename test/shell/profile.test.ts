@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 
 describe.runIf(works)("settings of the sandbox", () => {
-  it("hide denied files and folders, in the workspace and in what is writable too", async () => {
+  it("sandbox settings hide denied files and folders, in the workspace and in writable folders", async () => {
     await home.files({ "shared/keys/a": CANARY, "shared/open": "open" });
     const options = { writable: [home.at("shared")], denied: [home.at("shared/keys")] };
     await using stage = await shellStage({ sandboxed: options });
@@ -34,7 +34,7 @@ describe.runIf(works)("settings of the sandbox", () => {
     expect(await stage.workspace.read("data/secret.pem")).toBe(CANARY);
   });
 
-  it("show a program in a temporary folder, and nothing else of that folder", async () => {
+  it("sandbox settings show a program in a temporary folder, and nothing else of that folder", async () => {
     await using installed = await tempFolder({ "app/tool": "from the tool", secret: CANARY });
     await using workspace = await tempFolder();
     await using state = await tempFolder();
@@ -50,7 +50,7 @@ describe.runIf(works)("settings of the sandbox", () => {
     expect([stdout, await installed.read("app/tool")]).toEqual(["from the tool", "from the tool"]);
   });
 
-  it("hide the home folder under the strict profile, except tools", async () => {
+  it("sandbox settings hide the home folder under the strict profile, except tools", async () => {
     await home.files({
       "letters/draft.txt": CANARY,
       ".cargo/credentials.toml": CANARY,

@@ -64,7 +64,7 @@ async function output(prepared: PreparedProgram, input: string | Buffer = ""): P
 }
 
 describe.runIf(works)("a program of the project", () => {
-  it("is contained: it writes the workspace, and neither reads our state nor reaches a socket", async () => {
+  it("a project's program writes the workspace, and neither reads our state nor reaches a socket", async () => {
     let connections = 0;
     const server = createServer(() => connections++);
     await new Promise<void>((resolve) => server.listen(workspace.at("host.sock"), resolve));
@@ -84,12 +84,15 @@ describe.runIf(works)("a program of the project", () => {
     expect(readdirSync(state.at(`program-caches/${own}`))).toEqual(["kept", "npm"]);
   });
 
-  it.each(["LD_PRELOAD", "SHELLOPTS", "PS4", "GCONV_PATH"])("does not start when it sets %s", async (name) => {
-    const environment = { PATH: process.env.PATH ?? "", [name]: "x" };
-    await expect(preparer("required")("echo ran", { environment })).rejects.toThrow(`it sets ${name}`);
-  });
+  it.each(["LD_PRELOAD", "SHELLOPTS", "PS4", "GCONV_PATH"])(
+    "a program of the project does not start when it sets %s",
+    async (name) => {
+      const environment = { PATH: process.env.PATH ?? "", [name]: "x" };
+      await expect(preparer("required")("echo ran", { environment })).rejects.toThrow(`it sets ${name}`);
+    },
+  );
 
-  it("has a cache that another project's program does not share, even without a workspace of its own", async () => {
+  it("a project's program has a cache that another project's program does not share", async () => {
     await using other = await tempFolder();
     const sandboxes = sandboxSource({ environment: {}, stateRoot: state.path, disk: nodeDisk });
     const prepare = programPreparer({ sandboxes, workspace: [], stateRoot: state.path, disk: nodeDisk });
@@ -103,12 +106,12 @@ describe.runIf(works)("a program of the project", () => {
     expect(caches.size).toBe(2);
   });
 
-  it("gets its input and gives its output byte for byte", async () => {
+  it("a program of the project gets its input and gives its output byte for byte", async () => {
     const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256));
     expect((await output(await preparer("required")("cat"), bytes)).equals(bytes)).toBe(true);
   });
 
-  it("ends with all its processes when its launcher is killed", async () => {
+  it("a program of the project ends with all its processes when its launcher is killed", async () => {
     const prepared = await preparer("required")(
       `(setsid sleep 4711.${process.pid} &) ; echo up; sleep 4711.${process.pid}`,
     );
@@ -126,7 +129,7 @@ describe.runIf(works)("a program of the project", () => {
 describe("a program without a sandbox", () => {
   const none = { get: async () => Promise.reject(new Error("not asked")), close: async () => undefined };
 
-  it("is started unchanged when it belongs to the user, with limits and only the environment it was given", async () => {
+  it("a user's program without a sandbox starts with limits and only the environment it was given", async () => {
     const options = { sandboxes: none, workspace: [workspace.path], stateRoot: state.path, disk: nodeDisk };
     const prepared = await programPreparer(options)({
       program: "bash",
@@ -140,14 +143,14 @@ describe("a program without a sandbox", () => {
     expect(prepared.warning).toBeUndefined();
   });
 
-  it("is started when it belongs to a project and the sandbox is off, without a warning", async () => {
+  it("a project's program is started without a warning when the sandbox is off", async () => {
     const warnings: string[] = [];
     const prepared = await preparer("off", warnings)("echo ran");
     expect([String(await output(prepared)), prepared.warning, warnings]).toEqual(["ran\n", undefined, []]);
   });
 
   it.runIf(process.getuid?.() === 0)(
-    "is refused when it belongs to a project and a sandbox is required, and causes a warning otherwise",
+    "a project's program is refused without a required sandbox, and otherwise causes a warning",
     async () => {
       const { spawnSync } = await import("node:child_process");
       spawnSync("chown", ["65534", workspace.path]); // root cannot have a sandbox in the folder of another user

@@ -9,7 +9,7 @@ const works = await hasBubblewrap();
 const CANARY = "canary-5150";
 
 describe.runIf(works)("protected names in the sandbox", () => {
-  it("include .env files at any depth, which are hidden, and the targets of their links", async () => {
+  it("protected names include .env files at any depth, which are hidden, and the targets of their links", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     const deep = "a/b/c/d/e/f/g/.env";
@@ -24,7 +24,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     expect((await open.run(`cat ${deep}`, { cwd, roots: [cwd] })).output).toBe(CANARY);
   });
 
-  it("include files in subfolders that an editor or a shell runs, which cannot be changed", async () => {
+  it("protected names include files in subfolders that an editor or a shell runs, which cannot be changed", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({ "below/.vscode/tasks.json": "mine", "below/.envrc": "mine" });
@@ -34,7 +34,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     expect(await Promise.all(kept)).toEqual(["mine", "mine"]);
   });
 
-  it("do not prevent text files beside them, and nothing else is left behind", async () => {
+  it("protected names do not prevent text files beside them, and nothing else is left behind", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({ ".github/CODEOWNERS": "" });
@@ -46,7 +46,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     ]);
   });
 
-  it("leave a repository without an info folder working, and add none", async () => {
+  it("protected names leave a repository without an info folder working, and add none", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     spawnSync("git", ["init", "-q", "."], { cwd: workspace.path });
@@ -56,7 +56,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     expect(existsSync(workspace.at(".git/info"))).toBe(false);
   });
 
-  it("cause a refusal when there are more .env files than can be hidden", async () => {
+  it("protected names cause a refusal when there are more .env files than can be hidden", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const files = Array.from({ length: 1100 }, (_, index) => [`f${index % 30}/.env.${index}`, ""]);
     await stage.workspace.files(Object.fromEntries(files));
@@ -71,7 +71,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     [".claude/conf", { ".claude/conf/tasks.json": "mine" }],
     ["store/conf", { "store/conf/tasks.json": "mine", "store/HEAD": "", "store/objects/x": "", "store/refs/x": "" }],
     ["lib/.git/conf", { "lib/.git/conf/tasks.json": "mine", "lib/.git/HEAD": "" }],
-  ])("keep their content when they are a link to %s", async (target, files) => {
+  ])("protected names keep their content when they are a link to %s", async (target, files) => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files(files);
     symlinkSync(target, stage.workspace.at(".vscode"));
@@ -83,7 +83,7 @@ describe.runIf(works)("protected names in the sandbox", () => {
     expect(await stage.workspace.read(`${target}/tasks.json`)).toBe("mine");
   });
 
-  it("cause no refusal when two .git files lead to the same folder", async () => {
+  it("protected names cause no refusal when two .git files lead to the same folder", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     spawnSync("git", ["init", "-q", "--bare", "store/deep"], { cwd: stage.workspace.path });
     await stage.workspace.files({ "a/.git": "gitdir: ../store/deep\n", "b/.git": "gitdir: ../store/deep\n" });

@@ -59,7 +59,7 @@ function forge(folder: string, { pid }: { pid: number }): void {
 }
 
 describe.runIf(works)("a sandboxed command", () => {
-  it("cannot write, replace or see the folder of records in any way", () =>
+  it("a sandboxed command cannot write, replace or see the folder of records in any way", () =>
     withStage("required", async ({ run, records, files }) => {
       const { output } = await run(
         [
@@ -76,7 +76,7 @@ describe.runIf(works)("a sandboxed command", () => {
       expect(readFileSync(join(files, "own.txt"), "utf8")).toBe("own\n");
     }));
 
-  it("cannot change the records of a detached command while that runs", () =>
+  it("a sandboxed command cannot change the records of a detached command while that runs", () =>
     withStage("required", async ({ run, shells, records }) => {
       await run("echo first; sleep 300", { mode: "detached", shellId: "d" });
       const before = readdirSync(records).sort();
@@ -90,14 +90,14 @@ describe.runIf(works)("a sandboxed command", () => {
       expect(await shells.stop("d")).toMatchObject({ state: "stopped" });
     }));
 
-  it("does not start in a folder of the program's own state", () =>
+  it("a sandboxed command does not start in a folder of the program's own state", () =>
     withStage("required", async ({ run, records }) => {
       await expect(run("true", { cwd: records })).rejects.toThrow(/stores its state there/);
     }));
 });
 
 describe("a forged record", () => {
-  it("shows nothing and stops no process when it is among the files of a session", () =>
+  it("a forged record in a session's files shows nothing and stops no process", () =>
     withStage("off", async ({ run, shells, state, files }) => {
       const target = victim();
       writeFileSync(state.at("secret"), SECRET);
@@ -111,7 +111,7 @@ describe("a forged record", () => {
       expect(isAlive(target)).toBe(true);
     }));
 
-  it("stops no process that lacks its mark, even with the right pid and start time", () =>
+  it("a forged record stops no process that lacks its mark, even with the right pid and start time", () =>
     withStage("off", async ({ shells, records }) => {
       const target = victim();
       forge(records, target);
@@ -120,7 +120,7 @@ describe("a forged record", () => {
       expect(isAlive(target)).toBe(true);
     }));
 
-  it("does not hide a command of the same name that really runs", () =>
+  it("a forged record does not hide a command of the same name that really runs", () =>
     withStage("off", async ({ run, shells, records }) => {
       const target = victim();
       const { shellId } = await run("sleep 300", { mode: "detached", shellId: "ev" });

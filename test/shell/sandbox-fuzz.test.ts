@@ -17,7 +17,7 @@ describe.runIf(works)("the sandbox in random workspaces", () => {
   });
   afterAll(() => removeFolder(base));
 
-  it("gives commands no access beyond it", async () => {
+  it("commands in random workspaces get no access beyond the sandbox", async () => {
     const index = indexOfRepository(base);
     const waiting = [...SEEDS];
     const failures: string[] = [];
@@ -34,7 +34,7 @@ describe.runIf(works)("the sandbox in random workspaces", () => {
     expect(refused).toBeLessThan(SEEDS.length / 3);
   });
 
-  it("fails this test when it does not check what commands leave behind", async () => {
+  it("the fuzz test fails when it does not check what commands leave behind", async () => {
     const program = join(base, "program.mjs");
     await buildProgram(resolve("."), program, "check-afterwards");
     const { stdout } = spawnSync(process.execPath, [program, "1", "1", "4", "60"], { encoding: "utf8" });

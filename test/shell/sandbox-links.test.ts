@@ -97,14 +97,17 @@ describe.runIf(works)("a protected name that is a link", () => {
   const cases = Object.entries(GROUPS).flatMap(([group, names]) =>
     Object.keys(KINDS).map((kind) => ({ group, names, kind })),
   );
-  it.each(cases)("gives a command no access when it leads to $kind: $group", async ({ names, kind }) => {
-    const { world, paths } = stage(names, kind, ["", "sub/"]);
-    const plan = { protected: paths, outside: outsideOf(world), steps: [] };
-    expect(await play(world, plan, index)).toEqual({ problems: [] });
-  });
+  it.each(cases)(
+    "a protected link gives a command no access when it leads to $kind: $group",
+    async ({ names, kind }) => {
+      const { world, paths } = stage(names, kind, ["", "sub/"]);
+      const plan = { protected: paths, outside: outsideOf(world), steps: [] };
+      expect(await play(world, plan, index)).toEqual({ problems: [] });
+    },
+  );
 
   it.each(["names at the top of a folder", "names in a folder of theirs"] as const)(
-    "gives a command no access while another swaps it: %s",
+    "a protected link gives a command no access while another command swaps it: %s",
     async (group) => {
       const { world, paths } = stage(GROUPS[group], "the workspace", [""]);
       const targets = [`../${world.home.slice(world.base.length + 1)}/.ssh`, "../state", "../outside"];
@@ -120,7 +123,7 @@ describe.runIf(works)("a protected name that is a link", () => {
     },
   );
 
-  it("gives a command no access while another swaps what it has created since", async () => {
+  it("a protected link gives no access while a command swaps what it has created since", async () => {
     const world = newWorld();
     const [root = ""] = world.roots;
     const make = {

@@ -4,7 +4,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { TooLarge, WorkspaceScanner } from "../../src/tools/shell/sandbox/sandbox-scan.ts";
 
 describe("the search of a workspace", () => {
-  it("finds names below the top and leaves packages out", async () => {
+  it("the search of a workspace finds names below the top and leaves packages out", async () => {
     await using folder = await tempFolder({
       ".vscode/a": "",
       ".env": "",
@@ -32,7 +32,7 @@ describe("the search of a workspace", () => {
     });
   });
 
-  it("finds the files that links named .env lead to, at any place, but no system files", async () => {
+  it("the search of a workspace finds the files that links named .env lead to, but no system files", async () => {
     await using folder = await tempFolder({ "a/x": "" });
     await using elsewhere = await tempFolder({ "shared/values": "" });
     symlinkSync(elsewhere.at("shared/values"), folder.at("a/.env"));
@@ -41,7 +41,7 @@ describe("the search of a workspace", () => {
     expect(environmentFiles).toEqual([elsewhere.at("shared/values")]);
   });
 
-  it("finds an entry that appears later, even when the times of its folder are set back", async () => {
+  it("the search of a workspace finds an entry that appears later, even when the times of its folder are set back", async () => {
     await using folder = await tempFolder({ "a/b/c/file": "", "elsewhere/.env": "" });
     const scanner = new WorkspaceScanner();
     const paths = async (): Promise<readonly string[]> => (await scanner.scan(folder.path)).environmentFiles;
@@ -54,7 +54,7 @@ describe("the search of a workspace", () => {
     expect(await paths()).toEqual([folder.at("a/moved/.env"), folder.at("a/b/c/.env")]);
   });
 
-  it("does not depend on time: a search that other work interrupts is complete", async () => {
+  it("the search of a workspace does not depend on time: a search that other work interrupts is complete", async () => {
     const files = Object.fromEntries(
       Array.from({ length: 3000 }, (_, index) => [`f${index % 300}/s${index}/file`, ""]),
     );
@@ -67,7 +67,7 @@ describe("the search of a workspace", () => {
     expect(found.environmentFiles).toEqual([folder.at("f299/s299/deep/.env")]);
   });
 
-  it.skipIf(process.getuid?.() === 0)("reports a folder that cannot be listed", async () => {
+  it.skipIf(process.getuid?.() === 0)("the search of a workspace reports a folder that cannot be listed", async () => {
     await using folder = await tempFolder({ "closed/.env": "" });
     chmodSync(folder.at("closed"), 0);
     const found = await new WorkspaceScanner().scan(folder.path);
@@ -75,7 +75,7 @@ describe("the search of a workspace", () => {
     expect(found.unreadable).toEqual([folder.at("closed")]);
   });
 
-  it("throws when there are too many folders", async () => {
+  it("the search of a workspace throws when there are too many folders", async () => {
     await using folder = await tempFolder({ "a/x": "", "b/x": "", "c/x": "" });
     await expect(new WorkspaceScanner().scan(folder.path, { maxFolders: 2 })).rejects.toThrow(TooLarge);
   });

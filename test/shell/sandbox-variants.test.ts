@@ -40,7 +40,7 @@ async function repositoryStage(options: Parameters<typeof shellStage>[0] = { san
 }
 
 describe.runIf(works)("git on the host", () => {
-  it("runs no program from a folder that takes its configuration from another one", async () => {
+  it("git on the host runs no program from a folder that takes its configuration from another one", async () => {
     await using on = await repositoryStage();
     const program = on.monitor.replace("core.fsmonitor", "core.sshCommand");
     await on.stage.run(
@@ -52,7 +52,7 @@ describe.runIf(works)("git on the host", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("runs no program from a folder outside the workspace that a .git file leads to", async () => {
+  it("git on the host runs no program from a folder outside the workspace that a .git file leads to", async () => {
     const cache = await tempFolder();
     await using on = await repositoryStage({ sandboxed: { writable: [cache.path] } });
     await on.stage.run(
@@ -64,7 +64,7 @@ describe.runIf(works)("git on the host", () => {
     await cache.remove();
   });
 
-  it("runs no program from a repository in a folder whose name is not valid UTF-8", async () => {
+  it("git on the host runs no program from a repository in a folder whose name is not valid UTF-8", async () => {
     await using on = await repositoryStage();
     await on.stage.run(`mkdir $'x\\xff' && cd $'x\\xff' && git init -q . && touch f && ${on.monitor}`);
     const folder = readdirSync(on.stage.workspace.path).find((name) => name.startsWith("renamed-"));
@@ -72,7 +72,7 @@ describe.runIf(works)("git on the host", () => {
     expect(on.runsSomething(folder)).toBe(false);
   });
 
-  it("runs no program from a repository among packages that the index names, configured by a later command", async () => {
+  it("git on the host runs no program from an indexed repository among packages that is configured later", async () => {
     await using on = await repositoryStage();
     const make = "mkdir -p node_modules/x && cd node_modules/x && git init -q . && git commit -q --allow-empty -m x";
     const identity = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
@@ -81,7 +81,7 @@ describe.runIf(works)("git on the host", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("runs no program from an older repository among packages, configured in place while the index gets its name", async () => {
+  it("git on the host runs no program from an older repository among packages that is configured later", async () => {
     await using on = await repositoryStage();
     const folder = on.stage.workspace.at("node_modules/x");
     mkdirSync(folder, { recursive: true });
@@ -95,7 +95,7 @@ describe.runIf(works)("git on the host", () => {
     expect(on.runsSomething()).toBe(false);
   });
 
-  it("runs no program from the submodule of a linked worktree", async () => {
+  it("git on the host runs no program from the submodule of a linked worktree", async () => {
     await using on = await repositoryStage();
     await using other = await tempFolder();
     git(on.stage.workspace.path, "submodule", "add", "-q", on.stage.workspace.path, "sub");
@@ -113,7 +113,7 @@ describe.runIf(works)("git on the host", () => {
 });
 
 describe.runIf(works)("a command", () => {
-  it("cannot have the user's repository disarmed by a .git file that leads to it", async () => {
+  it("a sandboxed command cannot have the user's repository disarmed by a .git file that leads to it", async () => {
     await using on = await repositoryStage();
     const { workspace } = on.stage;
     git(workspace.path, "config", "credential.helper", "mine");
@@ -125,7 +125,7 @@ describe.runIf(works)("a command", () => {
     expect(await workspace.read(".git/hooks/pre-commit")).toBe("mine");
   });
 
-  it("cannot change settings of agents in a folder below", async () => {
+  it("a sandboxed command cannot change settings of agents in a folder below", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({
@@ -154,7 +154,7 @@ describe.runIf(works)("a command", () => {
       { "conf/x/.git/HEAD": "ref: refs/heads/main\n", "a/f": "" },
     ],
     ["a folder with a hidden path in it", ".vscode", "conf", { "conf/secret/file": "" }],
-  ] as const)("cannot write through a protected link to %s", async (_, link, target, files) => {
+  ] as const)("a sandboxed command cannot write through a protected link to %s", async (_, link, target, files) => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({ [`${target}/tasks.json`]: "mine", ...files });
@@ -167,7 +167,7 @@ describe.runIf(works)("a command", () => {
     expect(existsSync(workspace.at(`${target}/other`))).toBe(false);
   });
 
-  it("does not run where a protected name is a link to the workspace itself", async () => {
+  it("a sandboxed command does not run where a protected name is a link to the workspace itself", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     symlinkSync(".", stage.workspace.at(".vscode"));
     await expect(stage.run("touch tasks.json")).rejects.toThrow(
@@ -176,7 +176,7 @@ describe.runIf(works)("a command", () => {
     expect(existsSync(stage.workspace.at("tasks.json"))).toBe(false);
   });
 
-  it("runs where the info folder of a repository is a link or a file", async () => {
+  it("a sandboxed command runs where the info folder of a repository is a link or a file", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
     await workspace.files({
@@ -190,7 +190,7 @@ describe.runIf(works)("a command", () => {
     expect(await workspace.read("conf/attributes")).toBe("mine");
   });
 
-  it("cannot read .env files in protected folders", async () => {
+  it("a sandboxed command cannot read .env files in protected folders", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ ".vscode/.env": CANARY, "a/.idea/deep/.env": CANARY, ".vscode/deep/x": "" });
     const { output } = await stage.run("cat .vscode/.env a/.idea/deep/.env; echo x > .vscode/deep/x; echo done");
@@ -198,7 +198,7 @@ describe.runIf(works)("a command", () => {
     expect(await stage.workspace.read(".vscode/deep/x")).toBe("");
   });
 
-  it("does not run where a name that is not valid UTF-8 leads to a .env file", async () => {
+  it("a sandboxed command does not run where a name that is not valid UTF-8 leads to a .env file", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const folder = Buffer.concat([Buffer.from(`${stage.workspace.path}/x`), Buffer.from([0xff])]);
     mkdirSync(folder);
@@ -207,7 +207,7 @@ describe.runIf(works)("a command", () => {
     await expect(stage.run("cat */.env")).rejects.toThrow(/not valid UTF-8.*Nothing was run/);
   });
 
-  it("cannot change protected names where a folder around the workspace is writable", async () => {
+  it("a sandboxed command cannot change protected names where a folder around the workspace is writable", async () => {
     await using around: TempFolder = await tempFolder();
     await around.files({ "work/.vscode/tasks.json": "mine", "work/.env": CANARY, file: "" });
     await using stage = await shellStage({ sandboxed: { writable: [around.path, around.at("work/.vscode")] } });
@@ -220,7 +220,7 @@ describe.runIf(works)("a command", () => {
     expect([await around.read("work/.vscode/tasks.json"), await around.read("file")]).toEqual(["mine", "x\n"]);
   });
 
-  it("cannot create files that start programs in a home folder that is the workspace", async () => {
+  it("a sandboxed command cannot create files that start programs in a home folder that is the workspace", async () => {
     await using home = await tempFolder();
     await using link = await tempFolder();
     symlinkSync(home.path, link.at("home"));

@@ -72,7 +72,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
   const sandboxed = { user, sandboxed: true };
   const control = { user, sandboxed: false };
 
-  it.runIf(runs)("keeps a command from writing outside, also after a remount (D01)", async () => {
+  it.runIf(runs)("D01 the sandbox keeps a command from writing outside, also after a remount", async () => {
     const command = 'mount -o remount,rw,bind / ; mount -o remount,rw / ; echo x > "$OUT/pwned"; echo y > inside';
     await attack(command, control);
     expect(existsSync(outside.at("pwned"))).toBe(true);
@@ -82,7 +82,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
     expect(await workspace.read("inside")).toBe("y\n");
   });
 
-  it.runIf(runs)("shows no other process's environment (D02)", async () => {
+  it.runIf(runs)("D02 the sandbox shows no other process's environment", async () => {
     const [file = "", ...rest] = [...user, "sleep", "60"];
     const victim = spawn(file, rest, { env: { ...process.env, SECRET: CANARY } });
     const command = `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c ${CANARY}`;
@@ -94,7 +94,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
     }
   });
 
-  it.runIf(runs)("reaches no Unix socket, named or abstract (D03)", async () => {
+  it.runIf(runs)("D03 the sandbox reaches no Unix socket, named or abstract", async () => {
     let connections = 0;
     const named = await listening(workspace.at("host.sock"), () => connections++);
     const abstract = await listening(`\0${CANARY}${process.pid}`, () => connections++);
@@ -117,7 +117,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
     }
   });
 
-  it.runIf(runs)("reaches no network, not even this machine (D04)", async () => {
+  it.runIf(runs)("D04 the sandbox reaches no network, not even this machine", async () => {
     let heard = 0;
     const tcp = await listening(0, () => heard++);
     const udp = createSocket("udp4", () => heard++);
@@ -170,7 +170,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
   const successes = (output: string): string[] =>
     [...output.matchAll(/SUCCEEDED (\d+)/g)].map(([, index]) => writes[Number(index)] ?? "");
 
-  it.runIf(runs)("refuses to change or create files that run automatically later (D05)", async () => {
+  it.runIf(runs)("D05 the sandbox refuses to change or create files that run automatically later", async () => {
     await repository(user);
     const { output } = await attack(attempts(writes), sandboxed);
     expect(successes(output)).toEqual([]);
@@ -184,20 +184,20 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
     }
   });
 
-  it.runIf(runs)("refuses to begin a repository, and leaves nothing behind (D05)", async () => {
+  it.runIf(runs)("D05 the sandbox refuses to create a repository, and leaves nothing behind", async () => {
     expect((await attack("git init . && echo SUCCEEDED", sandboxed)).output).not.toContain("SUCCEEDED");
     expect(readdirSync(workspace.path)).toEqual([]);
     expect((await attack("git init . && echo SUCCEEDED", control)).output).toContain("SUCCEEDED");
   });
 
-  it.runIf(runs)("lets the agent commit, branch and read the log", async () => {
+  it.runIf(runs)("the sandbox lets the agent commit, branch and read the log", async () => {
     await repository(user);
     const command = `echo new > file && git add -A && git -c user.name=a -c user.email=a@b commit -qm one \
       && git checkout -qb topic && git log --oneline | wc -l && git status --porcelain`;
     expect(await attack(command, sandboxed)).toEqual({ code: 0, output: "2\n" });
   });
 
-  it.runIf(runs)("cannot ptrace, make a namespace, use a datagram pair or fake typing", async () => {
+  it.runIf(runs)("the sandbox cannot ptrace, make a namespace, use a datagram pair or fake typing", async () => {
     const calls = {
       unshare: "unshare -U true",
       mount: "mount -t tmpfs none /mnt",
@@ -216,7 +216,7 @@ describe.each(users)("the sandbox as $name", ({ user, runs }) => {
 describe.runIf(works)("the sandbox", () => {
   const sandboxed = { user: [], sandboxed: true };
 
-  it("hides credentials, troupe's state and .env files, unless these are allowed", async () => {
+  it("the sandbox hides credentials, troupe's state and .env files, unless these are allowed", async () => {
     await outside.files({ ".ssh/id": CANARY, ".netrc": CANARY, ".config/gh/hosts.yml": CANARY });
     await state.files({ token: CANARY });
     await workspace.files({ ".env": CANARY, "packages/a/.env.local": CANARY, ".env.example": "EXAMPLE" });
@@ -228,7 +228,7 @@ describe.runIf(works)("the sandbox", () => {
     expect((await attack(command, { user: [], sandboxed: false })).output).toContain(CANARY);
   });
 
-  it("hides credentials that are inside the workspace", async () => {
+  it("the sandbox hides credentials that are inside the workspace", async () => {
     await workspace.files({ "home/.ssh/id": CANARY, "home/.bashrc": "mine" });
     const command = "cat home/.ssh/id; echo x > home/.bashrc; cat home/.bashrc";
     const { output } = await attack(command, { ...sandboxed, home: workspace.at("home") });
@@ -236,7 +236,7 @@ describe.runIf(works)("the sandbox", () => {
     expect(await workspace.read("home/.bashrc")).toBe("mine");
   });
 
-  it("lets a linked worktree commit, and ignores a .git file that its repository does not know", async () => {
+  it("the sandbox lets a linked worktree commit, and ignores a .git file that its repository does not know", async () => {
     await repository([]);
     const main = workspace;
     const tree = await tempFolder();
@@ -262,20 +262,20 @@ describe.runIf(works)("the sandbox", () => {
     await tree.remove();
   });
 
-  it("protects what a link in the workspace points to", async () => {
+  it("the sandbox protects what a link in the workspace points to", async () => {
     await workspace.files({ "real/tasks.json": "mine" });
     symlinkSync("real", workspace.at(".vscode"));
     await attack("echo x > .vscode/tasks.json; echo x > real/tasks.json", sandboxed);
     expect(await workspace.read("real/tasks.json")).toBe("mine");
   });
 
-  it("removes a redirection of git that appears during a command", async () => {
+  it("the sandbox removes a redirection of git that appears during a command", async () => {
     await repository([]);
     await attack(`echo "$PWD/evil" > .git/commondir`, sandboxed);
     expect(existsSync(workspace.at(".git/commondir"))).toBe(false);
   });
 
-  it("takes typed input, in a terminal of its own where there is one", async () => {
+  it("the sandbox takes typed input, in a terminal of its own where there is one", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { signal } = new AbortController();
     for (const more of [{}, { shellId: "named" }]) {
@@ -288,7 +288,7 @@ describe.runIf(works)("the sandbox", () => {
     }
   });
 
-  it("keeps mount points while another command needs them, and removes them after the last", async () => {
+  it("the sandbox keeps mount points while another command needs them, and removes them after the last", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const long = stage.run("sleep 0.8; echo x > .mcp.json && echo SUCCEEDED; mkdir .vscode/a && echo SUCCEEDED");
     for (let round = 0; round < 4; round++) await stage.run("true");
@@ -296,7 +296,7 @@ describe.runIf(works)("the sandbox", () => {
     expect(readdirSync(stage.workspace.path)).toEqual([]);
   });
 
-  it("removes mount points that a crash left, at the next start", async () => {
+  it("the sandbox removes mount points that a crash left, at the next start", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({ ".mcp.json": "", ".envrc": "mine" });
     mkdirSync(stage.workspace.at(".vscode"));
@@ -314,7 +314,7 @@ describe.runIf(works)("the sandbox", () => {
 });
 
 describe.runIf(works && canBeNobody)("the sandbox as root in the folder of another user", () => {
-  it("refuses to run a command", async () => {
+  it("the sandbox refuses to run a command as root in the folder of another user", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     spawnSync("chown", [NOBODY, stage.workspace.path]);
     await expect(stage.run("true")).rejects.toThrow(
@@ -326,7 +326,7 @@ describe.runIf(works && canBeNobody)("the sandbox as root in the folder of anoth
 describe("a command without bubblewrap (D13)", () => {
   const candidates = ["/nowhere/bwrap"];
 
-  it("is not run when a sandbox is required", async () => {
+  it("D13 a command without bubblewrap is not run when a sandbox is required", async () => {
     await using stage = await shellStage({ sandboxed: { mode: "required", candidates } });
     await expect(stage.run("touch ran")).rejects.toThrow(
       "sandbox.unavailable: commands must run in a sandbox here, and there is none: bubblewrap is not installed.",
@@ -334,7 +334,7 @@ describe("a command without bubblewrap (D13)", () => {
     expect(readdirSync(stage.workspace.path)).toEqual([]);
   });
 
-  it("causes one visible warning when a sandbox would be used if there were one", async () => {
+  it("D13 a missing bubblewrap causes one visible warning when a sandbox would be used", async () => {
     const warnings: string[] = [];
     const onWarning = (message: string): void => void warnings.push(message);
     await using stage = await shellStage({ sandboxed: { mode: "auto", candidates }, onWarning });
@@ -345,7 +345,7 @@ describe("a command without bubblewrap (D13)", () => {
     expect(warnings).toEqual([warning]);
   });
 
-  it("does not use a program as bubblewrap that another user could have put there", async () => {
+  it("D13 a program that another user could have created is not used as bubblewrap", async () => {
     await using folder = await tempFolder({ bwrap: "#!/bin/sh\nexit 0\n" });
     chmodSync(folder.at("bwrap"), 0o777);
     const sandbox = createSandbox({ mode: "auto", stateRoot: folder.path, candidates: [folder.at("bwrap")] });

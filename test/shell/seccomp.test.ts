@@ -43,14 +43,14 @@ function decision(machine: string, call: { architecture: number; number: number;
 describe.each(machines)("the filter for $machine", ({ machine, architecture, socket, socketpair }) => {
   const asks = (number: number, ...args: number[]): number => decision(machine, { architecture, number, args });
 
-  it("allows sockets of the three internet and netlink families and of no other", () => {
+  it("the seccomp filter allows sockets of the three internet and netlink families and of no other", () => {
     const allowed = Array.from({ length: 256 }, (_, family) => family).filter(
       (family) => asks(socket, family, 1) === 0,
     );
     expect(allowed).toEqual(Object.values(FAMILIES));
   });
 
-  it("refuses Unix sockets with EPERM and unknown families as a kernel without them does", () => {
+  it("the seccomp filter refuses Unix sockets with EPERM and unknown families as a kernel without them does", () => {
     expect(asks(socket, 1, 1)).toBe(EPERM);
     const others = {
       AF_ALG: 38,
@@ -65,14 +65,14 @@ describe.each(machines)("the filter for $machine", ({ machine, architecture, soc
       expect(asks(socket, family, 1), name).toBe(EAFNOSUPPORT);
   });
 
-  it("allows only stream pairs, and only of Unix sockets", () => {
+  it("the seccomp filter allows only stream pairs, and only of Unix sockets", () => {
     const [stream, datagram, closeOnExec] = [1, 2, 0o2000000];
     expect([asks(socketpair, 1, stream), asks(socketpair, 1, stream | closeOnExec)]).toEqual([0, 0]);
     expect(asks(socketpair, 1, datagram)).toBe(EPERM);
     expect([asks(socketpair, 30, stream), asks(socketpair, 40, stream)]).toEqual([EAFNOSUPPORT, EAFNOSUPPORT]);
   });
 
-  it("allows calls it does not name and refuses calls of another architecture", () => {
+  it("the seccomp filter allows calls it does not name and refuses calls of another architecture", () => {
     expect(asks(0)).toBe(0);
     expect(decision(machine, { architecture: 0x40000003, number: 0, args: [] })).toBe(EPERM);
   });
@@ -90,19 +90,22 @@ for family in range(0, 64):
 `;
 
 describe.runIf(works && hasPython)("a sandboxed program", () => {
-  it.each([false, true])("gets no socket of another family (network allowed: %s)", async (network) => {
-    await using stage = await shellStage({ sandboxed: { network } });
-    await stage.workspace.files({ "try.py": TRY_FAMILIES });
-    const { output } = await stage.run("python3 try.py");
-    const found = new Map(output.split("\n").map((line) => [Number(line.split(" ")[0]), line]));
-    expect(found.get(1)).toBe("1 EPERM");
-    for (const family of Object.values(FAMILIES)) found.delete(family);
-    expect([...found.keys()].sort()).toEqual([0, 1]); // the empty last line, and AF_UNIX
-    const open = spawnSync("python3", [stage.workspace.at("try.py")], { encoding: "utf8" }).stdout;
-    expect(open, "without the sandbox").toMatch(/^1 .*made/m);
-  });
+  it.each([false, true])(
+    "a sandboxed program gets no socket of another family (network allowed: %s)",
+    async (network) => {
+      await using stage = await shellStage({ sandboxed: { network } });
+      await stage.workspace.files({ "try.py": TRY_FAMILIES });
+      const { output } = await stage.run("python3 try.py");
+      const found = new Map(output.split("\n").map((line) => [Number(line.split(" ")[0]), line]));
+      expect(found.get(1)).toBe("1 EPERM");
+      for (const family of Object.values(FAMILIES)) found.delete(family);
+      expect([...found.keys()].sort()).toEqual([0, 1]); // the empty last line, and AF_UNIX
+      const open = spawnSync("python3", [stage.workspace.at("try.py")], { encoding: "utf8" }).stdout;
+      expect(open, "without the sandbox").toMatch(/^1 .*made/m);
+    },
+  );
 
-  it("can still use sockets within its own network", async () => {
+  it("a sandboxed program can still use sockets within its own network", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({
       "loop.cjs": `const server = require("net").createServer((socket) => socket.end("fine\\n")).listen(0, "127.0.0.1", () =>

@@ -25,7 +25,7 @@ const works = await hasBubblewrap();
 const EVIL = "printf '[core]\\n\\tfsmonitor = false\\n'";
 
 describe.runIf(works)("commands in the sandbox", () => {
-  it("cannot take over a repository that a still running command creates", async () => {
+  it("sandboxed commands cannot take over a repository that a still running command creates", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { shellId } = await stage.run("git init -q n; read -r line; mv n/.git/config n/.git/was", { mode: "async" });
     await expect.poll(() => stage.run("cat n/.git/config").then(({ output }) => output)).toContain("[core]");
@@ -40,7 +40,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     expect(names).toEqual([expect.stringMatching(/^config\.blocked-/)]);
   });
 
-  it("cannot change a git folder inside .git that a .git file below leads to", async () => {
+  it("sandboxed commands cannot change a git folder inside .git that a .git file below leads to", async () => {
     await using folder = await tempFolder();
     const { path } = new PlantedWorkspace(folder.path);
     await using stage = await shellStage({ sandboxed: {} });
@@ -50,7 +50,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     expect(readFileSync(join(path, ".git/other/config"), "utf8")).not.toContain("fsmonitor");
   });
 
-  it("cannot change the configuration of a repository whose linked worktree lies beside it", async () => {
+  it("sandboxed commands cannot change the configuration of a repository whose linked worktree lies beside it", async () => {
     await using folder = await tempFolder();
     const { path } = new PlantedWorkspace(folder.path);
     const base = folder.at("both");
@@ -64,7 +64,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     expect(readFileSync(join(base, "main/.git/config"), "utf8")).not.toContain("fsmonitor");
   });
 
-  it("cannot write into protected folders through mounts that hide files there, nor read .env files in them", async () => {
+  it("sandboxed commands cannot write into protected folders through mounts, nor read .env files in them", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     await stage.workspace.files({
       ".github/hooks/deep/.env": "SECRET=one",
@@ -84,7 +84,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     });
   });
 
-  it("get no mount on a folder that a running command can swap for a link", async () => {
+  it("sandboxed commands get no mount on a folder that a running command can swap for a link", async () => {
     await using workspace = await tempFolder({ "old/.env": "SECRET=one" });
     await using state = await tempFolder();
     const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
@@ -103,7 +103,7 @@ describe.runIf(works)("commands in the sandbox", () => {
     await sandbox.close();
   });
 
-  it("find protected links again in the sandbox of the next command while another one runs", async () => {
+  it("sandboxed commands find protected links again in the next sandbox while another one runs", async () => {
     await using workspace = await tempFolder({ "sub/conf/settings.json": "{}" });
     await using state = await tempFolder();
     symlinkSync("conf", workspace.at("sub/.vscode"));
@@ -122,7 +122,7 @@ describe.runIf(works)("commands in the sandbox", () => {
   });
 
   it.each(["", "sub/"])(
-    "cannot write where a protected link led, in '%s', while a running command turns the link",
+    "sandboxed commands cannot write where a link led, in '%s', while a running command turns the link",
     async (below) => {
       await using stage = await shellStage({ sandboxed: {} });
       const { workspace } = stage;
@@ -141,14 +141,14 @@ describe.runIf(works)("commands in the sandbox", () => {
     },
   );
 
-  it("run after the state folder was emptied", async () => {
+  it("sandboxed commands run after the state folder was emptied", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     expect((await stage.run("echo one")).output).toBe("one\n");
     for (const name of readdirSync(stage.state.path)) rmSync(stage.state.at(name), { recursive: true });
     expect((await stage.run("echo two")).output).toBe("two\n");
   });
 
-  it("get no descriptor that was open where troupe was started", async () => {
+  it("sandboxed commands get no descriptor that was open where troupe was started", async () => {
     await using program = await hostFolder();
     await using base = await tempFolder();
     for (const name of ["workspace", "state"]) mkdirSync(base.at(name));
@@ -169,7 +169,7 @@ describe.runIf(works)("commands in the sandbox", () => {
   });
 
   it.each(["hooks", "info/attributes"])(
-    "do not run when %s of a nested repository becomes a link meanwhile",
+    "sandboxed commands do not run when %s of a nested repository becomes a link meanwhile",
     async (name) => {
       await using workspace = await tempFolder({ "secret/.env": "SECRET=one" });
       await using state = await tempFolder();

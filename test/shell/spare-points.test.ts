@@ -28,7 +28,7 @@ const identity = (pid: number): string => JSON.stringify({ pid, started: startTi
 const inodes = (points: readonly MountPoint[]): number[] => points.map(({ path }) => lstatSync(path).ino);
 
 describe("spare mount points", () => {
-  it("are the same files and folders for the next command", async () => {
+  it("spare mount points are the same files and folders for the next command", async () => {
     const { folder, points } = await stage();
     await using _ = folder;
     const spare = new SparePoints(folder.at("state"));
@@ -39,7 +39,7 @@ describe("spare mount points", () => {
     expect(inodes(points)).toEqual(before);
   });
 
-  it("leave everything in place that another program has used", async () => {
+  it("spare mount points leave everything in place that another program has used", async () => {
     const { folder, points } = await stage();
     await using _ = folder;
     await folder.files({ "w/.vscode/settings.json": "mine", "w/.envrc": "mine", "w/commondir": "..\n" });
@@ -48,7 +48,7 @@ describe("spare mount points", () => {
     expect(await folder.read("w/.vscode/settings.json")).toBe("mine");
   });
 
-  it("notice a file in a folder that was empty before", async () => {
+  it("spare mount points notice a file in a folder that was empty before", async () => {
     const { folder, points } = await stage();
     await using _ = folder;
     const spare = new SparePoints(folder.at("state"));
@@ -61,7 +61,7 @@ describe("spare mount points", () => {
     expect(spare.putBack(points)).toEqual(points.slice(0, 1));
   });
 
-  it("replace nothing that exists", async () => {
+  it("spare mount points replace nothing that exists", async () => {
     const { folder, points } = await stage();
     await using _ = folder;
     const spare = new SparePoints(folder.at("state"));
@@ -73,7 +73,7 @@ describe("spare mount points", () => {
     expect([statSync(folder.at("w/.vscode")).ino, await folder.read("w/.envrc")]).toEqual([ino, "mine"]);
   });
 
-  it("are moved by one process at a time, and a lock of a killed process is ignored", async () => {
+  it("spare mount points are moved by one process at a time, and a lock of a killed process is ignored", async () => {
     const { folder, record } = await stage();
     await using _ = folder;
     const spare = new SparePoints(folder.at("state"));
@@ -97,7 +97,7 @@ describe("spare mount points", () => {
 });
 
 describe.runIf(works)("the mount points of a command", () => {
-  it("are taken from those of the last command", async () => {
+  it("the mount points of a command are reused from the last command", async () => {
     await using opened = await shellStage({ sandboxed: {} });
     const first = (await opened.run("stat -c %i .; ls -A")).output;
     expect(await opened.run("stat -c %i .; ls -A")).toMatchObject({ output: first });

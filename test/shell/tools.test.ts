@@ -40,7 +40,7 @@ describe("the text of a command", () => {
     ["cat", "<exited with exit code 0>"],
     ["shopt -q login_shell || echo plain; echo $-$HISTFILE", "plain\nhBc/dev/null\n<exited with exit code 0>"],
     ["if", "bash: eval: line 9: syntax error: unexpected end of file\n<exited with exit code 2>"],
-  ])("is shown in full: %s", async (command, expected) => {
+  ])("the text of a command is shown in full: %s", async (command, expected) => {
     await using stage = await shellStage();
     const text = await call(bash, { command, description: "try" }, contextOf(stage));
     expect(text.replace(/line \d+/, "line 9")).toBe(expected);
@@ -48,7 +48,7 @@ describe("the text of a command", () => {
 });
 
 describe("the shell tools", () => {
-  it("ask permission for the command they would run, and for the text they would type", async () => {
+  it("the shell tools ask permission for the command they would run, and for the text they would type", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const { path: cwd } = stage.workspace;
@@ -61,21 +61,21 @@ describe("the shell tools", () => {
     expect(await stopBash.bind({ shellId: "1" }).access(context)).toEqual([]);
   });
 
-  it("stay small for the first model request", () => {
+  it("the shell tools stay small for the first model request", () => {
     for (const { name, description, parameters } of [bash, readBash, writeBash, stopBash, listBash]) {
       const bytes = Buffer.byteLength(JSON.stringify({ name, description, parameters }));
       expect.soft(bytes, name).toBeLessThanOrEqual(MAX_BYTES);
     }
   });
 
-  it("report what a command prints while it runs, and only then", async () => {
+  it("the shell tools report what a command prints while it runs, and only then", async () => {
     await using stage = await shellStage();
     const said: string[] = [];
     await call(bash, { command: "echo one; sleep 0.3; echo two" }, contextOf(stage, said));
     expect(said).toEqual(["one\n", "two\n"]);
   });
 
-  it("let a longer command continue, and read the rest later", async () => {
+  it("the shell tools let a longer command continue, and read the rest later", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const command = "echo begin; sleep 0.6; echo end; exit 4";
@@ -90,7 +90,7 @@ describe("the shell tools", () => {
     expect(await call(listBash, {}, context)).toBe("No shells.");
   });
 
-  it("type into a background command, keys included", async () => {
+  it("the shell tools type into a background command, keys included", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const command = "read -r name; echo hello $name; cat";
@@ -101,7 +101,7 @@ describe("the shell tools", () => {
     );
   });
 
-  it("say why a shell takes no input", async () => {
+  it("the shell tools say why a shell takes no input", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     await call(bash, { command: "sleep 300", initial_wait: 0 }, context);
@@ -115,7 +115,7 @@ describe("the shell tools", () => {
     );
   });
 
-  it("start a detached command that can be read, takes no input, and reports its end", async () => {
+  it("the shell tools start a detached command that can be read, takes no input, and reports its end", async () => {
     await using stage = await shellStage();
     const context = contextOf(stage);
     const input = { command: "echo on; sleep 0.5; echo off; exit 5", mode: "async", detach: true };

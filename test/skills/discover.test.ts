@@ -12,7 +12,7 @@ const names = (found: { skills: readonly { name: string; source: string }[] }): 
   found.skills.map(({ name, source }) => `${name} (${source})`);
 
 describe("the search for skills", () => {
-  it("follows the order of locations, and of two skills with one name the first is used: project before user", async () => {
+  it("the search for skills follows the order of locations, and the first of two equal names wins", async () => {
     await using stage = await skillStage({
       "work/.github/skills/shared/SKILL.md": skill("shared", "of the project"),
       "work/.claude/skills/claude/SKILL.md": skill("claude"),
@@ -64,7 +64,7 @@ describe("the search for skills", () => {
     });
   });
 
-  it("includes parent folders as inherited, up to the root of the repository and not above", async () => {
+  it("the search for skills includes parent folders as inherited, up to the root of the repository and not above", async () => {
     await using stage = await skillStage({
       ".github/skills/above/SKILL.md": skill("above"),
       "work/.github/skills/top/SKILL.md": skill("top"),
@@ -78,21 +78,21 @@ describe("the search for skills", () => {
     ]);
   });
 
-  it("counts a home folder that is the workspace as the user's own", async () => {
+  it("the search for skills counts a home folder that is the workspace as the user's own", async () => {
     await using stage = await skillStage({ "home/.troupe/skills/mine/SKILL.md": skill("mine") });
     const home = stage.at("home");
     const { skills } = await stage.find({ cwd: home, gitRoot: home });
     expect(skills).toMatchObject([{ name: "mine", scope: "user", source: "personal-copilot" }]);
   });
 
-  it("accepts a skill folder itself when the user names it (SDK-12)", async () => {
+  it("SDK-12 the search for skills accepts a skill folder itself when the user names it", async () => {
     await using stage = await skillStage({ "one/SKILL.md": skill("one") });
     expect(names(await stage.find({ skillDirectories: [stage.at("one")] }))).toEqual(["one (custom)"]);
   });
 });
 
 describe("a skill", () => {
-  it("has every field of its file, and the shape of the wire", async () => {
+  it("a skill has every field of its file, and the shape of the wire", async () => {
     await using stage = await skillStage({
       "home/.troupe/skills/release/SKILL.md": `---
 name: Release notes
@@ -136,20 +136,20 @@ Body.
     expect(checkEvent(event)).toMatchObject({ ok: true });
   });
 
-  it("takes its name from the folder and its description from the first paragraph", async () => {
+  it("a skill takes its name from the folder and its description from the first paragraph", async () => {
     await using stage = await skillStage({
       "work/.github/skills/my-skill/SKILL.md": "# Title\n\nFirst words,\nmore.\n\nNot this.\n",
     });
     expect((await stage.find()).skills).toMatchObject([{ name: "my-skill", description: "First words, more." }]);
   });
 
-  it("may begin with more frontmatter than is read at first", async () => {
+  it("a skill may begin with more frontmatter than is read at first", async () => {
     const long = `${"# a comment\n".repeat(1000)}`;
     await using stage = await skillStage({ "work/.github/skills/a/SKILL.md": `---\n${long}name: late\n---\nBody.\n` });
     expect(await stage.find()).toMatchObject({ skills: [{ name: "late", description: "Body." }], notices: [] });
   });
 
-  it("is left out with a notice when it is broken, and the others load", async () => {
+  it("a skill is left out with a notice when it is broken, and the others load", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": "---\nname: [\n---\nx\n",
       "work/.github/skills/b/SKILL.md": skill("bad/name"),
@@ -173,7 +173,7 @@ Body.
     ]);
   });
 
-  it("cannot be a link that leads out of its location, nor can its file or its folder", async () => {
+  it("a skill cannot be a link that leads out of its location, nor can its file or its folder", async () => {
     await using stage = await skillStage({
       "outside/SKILL.md": skill("outside"),
       "work/.github/skills/file/keep": "",
@@ -192,7 +192,7 @@ Body.
     expect(notices.map(({ kind }) => kind)).toEqual(["refused", "broken", "broken", "refused"]);
   });
 
-  it("allows no tools when it belongs to a workspace, with a notice", async () => {
+  it("a skill allows no tools when it belongs to a workspace, with a notice", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a", "x", "allowed-tools: Bash\n"),
     });
@@ -201,7 +201,7 @@ Body.
     expect(notices).toMatchObject([{ kind: "tools" }]);
   });
 
-  it("is one of at most five hundred", async () => {
+  it("a skill is one of at most five hundred", async () => {
     const tree = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`s/s${i}/SKILL.md`, skill(`s${i}`)]));
     await using folder = await tempFolder(tree);
     const locations = [{ path: folder.at("s"), source: "custom", form: "skill" } as const];
@@ -212,7 +212,7 @@ Body.
 });
 
 describe("trust in skills", () => {
-  it("is not needed for text, but for anything that can be run", async () => {
+  it("trust in skills is not needed for text, but for anything that can be run", async () => {
     await using stage = await skillStage({
       "work/.github/skills/text/SKILL.md": skill("text"),
       "work/.github/skills/text/notes/more.md": "words",
@@ -233,7 +233,7 @@ describe("trust in skills", () => {
     for (const { message } of notices) expect(message).toContain("run: troupe trust");
   });
 
-  it("is needed for a skill of the workspace to hide one of the user's", async () => {
+  it("trust in skills is needed for a skill of the workspace to hide one of the user's", async () => {
     await using stage = await skillStage({
       "work/.github/skills/same/SKILL.md": skill("same"),
       "work/.github/skills/same/run.sh": "true",
@@ -242,7 +242,7 @@ describe("trust in skills", () => {
     expect((await stage.find()).skills).toMatchObject([{ name: "same", scope: "user" }]);
   });
 
-  it("covers the scripts that the user approved: any change asks again", async () => {
+  it("trust in skills covers the scripts that the user approved: any change asks again", async () => {
     await using stage = await skillStage({
       "work/.github/skills/s/SKILL.md": skill("s"),
       "work/.github/skills/s/run.sh": "echo 1",
@@ -266,7 +266,7 @@ describe("trust in skills", () => {
     expect(await stage.find({ check })).toMatchObject({ skills: [], notices: [{ kind: "changed" }] });
   });
 
-  it("is requested once for a workspace that is not trusted", async () => {
+  it("trust in skills is requested once for a workspace that is not trusted", async () => {
     await using stage = await skillStage({
       "work/.github/skills/a/SKILL.md": skill("a"),
       "work/.github/skills/a/run.sh": "1",
@@ -283,7 +283,7 @@ describe("trust in skills", () => {
     expect({ asked, refused: found.notices.length }).toEqual({ asked: 1, refused: 2 });
   });
 
-  it("cannot be given to more than can be checked", async () => {
+  it("trust in skills cannot be given to more than can be checked", async () => {
     const many = Object.fromEntries(Array.from({ length: 230 }, (_, i) => [`work/.github/skills/many/f${i}.md`, ""]));
     await using stage = await skillStage({
       ...many,
@@ -300,7 +300,7 @@ describe("trust in skills", () => {
   });
 });
 
-test("the search costs almost nothing without skills, and little with two hundred", async () => {
+test("the search for skills costs almost nothing without skills, and little with two hundred", async () => {
   const tree = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`s/s${i}/SKILL.md`, skill(`s${i}`)]));
   await using folder = await tempFolder({ ...tree, "work/a/b/keep": "" });
   const places = {

@@ -24,7 +24,7 @@ async function toolOf(stage: SkillStage, disabled: string[] = []) {
 }
 
 describe("the skill tool", () => {
-  it("has the answers, texts and reports of the wire contract, exactly", async () => {
+  it("the skill tool has the answers, texts and reports of the wire contract, exactly", async () => {
     await using stage = await skillStage({ "given/test-skill/SKILL.md": WIRE_SKILL });
     const directory = stage.at("given/test-skill");
     const result = await call(await toolOf(stage), { skill: "test-skill" }, contextFor("/"));
@@ -50,7 +50,7 @@ describe("the skill tool", () => {
     expect(checkEvent(event)).toMatchObject({ ok: true });
   });
 
-  it("lists the skills that a model may load, within four thousand characters, and counts the others", async () => {
+  it("the skill tool lists loadable skills within four thousand characters, and counts the others", async () => {
     const tree = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`given/s${i}/SKILL.md`, skill(`s${i}`, "d".repeat(150))]),
     );
@@ -68,7 +68,7 @@ describe("the skill tool", () => {
     expect(description.length - head.length).toBeLessThanOrEqual(4100);
   });
 
-  it("suggests the nearest skill, and says why a skill cannot be loaded", async () => {
+  it("the skill tool suggests the nearest skill, and says why a skill cannot be loaded", async () => {
     await using stage = await skillStage({
       "given/pdf/SKILL.md": skill("pdf-forms"),
       "given/off/SKILL.md": skill("off"),
@@ -84,7 +84,7 @@ describe("the skill tool", () => {
     expect(await failure("pdf-forms")).toMatch(/^The skill pdf-forms cannot be read: .*SKILL\.md is gone\.$/);
   });
 
-  it("is found in any spelling", async () => {
+  it("the skill tool is found in any spelling", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("Release notes") });
     const result = await call(await toolOf(stage), { skill: "release-notes" }, contextFor("/"));
     expect(result.skillInvoked?.name).toBe("Release notes");
@@ -92,7 +92,7 @@ describe("the skill tool", () => {
 });
 
 describe("the context of a skill", () => {
-  it("names the files beside it, fifty at most", async () => {
+  it("the context of a skill names the files beside it, fifty at most", async () => {
     const many = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`given/many/f${100 + i}.md`, ""]));
     await using stage = await skillStage({
       ...many,
@@ -107,7 +107,7 @@ describe("the context of a skill", () => {
     expect(many_?.context).toMatch(/\nFiles beside it: f100\.md, .*, f149\.md and 10 more files\n\n# many\n/);
   });
 
-  it("cannot be closed by the text of the skill", async () => {
+  it("the context of a skill cannot be closed by the text of the skill", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     const [one] = skills;
@@ -134,7 +134,7 @@ describe("the context of a skill", () => {
     );
   });
 
-  it("is not read through a link that replaced it", async () => {
+  it("the context of a skill is not read through a link that replaced it", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "secret/SKILL.md": "SECRET" });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     await rm(stage.at("given/a"), { recursive: true });
@@ -143,7 +143,7 @@ describe("the context of a skill", () => {
     await expect(one && loadSkill(one, "user-invoked")).rejects.toThrow("now a link to another place");
   });
 
-  it("does not contain scripts of the workspace that appeared or changed after they were checked", async () => {
+  it("the context of a skill omits workspace scripts that appeared or changed after their check", async () => {
     await using stage = await skillStage({
       "work/.github/skills/text/SKILL.md": skill("text"),
       "work/.github/skills/tool/SKILL.md": skill("tool"),
@@ -162,7 +162,7 @@ describe("the context of a skill", () => {
 });
 
 describe("skills of an agent", () => {
-  it("are preloaded in full, without a call of the tool (SDK-10)", async () => {
+  it("SDK-10 skills of an agent are preloaded in full, without a call of the tool", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "given/b/SKILL.md": skill("b") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     const { text, missing, invoked } = await skillContext(["b", "a"], skills);
@@ -175,13 +175,13 @@ describe("skills of an agent", () => {
     ]);
   });
 
-  it("are none when the agent names none (SDK-11)", async () => {
+  it("SDK-11 an agent that names no skills has none", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")] });
     expect(await skillContext([], skills)).toEqual({ text: "", missing: [], invoked: [] });
   });
 
-  it("are reported when they are missing or switched off, and the others load (SDK-12)", async () => {
+  it("SDK-12 missing or disabled skills of an agent are reported, and the others load", async () => {
     await using stage = await skillStage({ "given/a/SKILL.md": skill("a"), "given/off/SKILL.md": skill("off") });
     const { skills } = await stage.find({ skillDirectories: [stage.at("given")], disabled: ["off"] });
     const { text, missing } = await skillContext(["nowhere", "off", "a"], skills);
@@ -197,7 +197,7 @@ describe("allowed tools", () => {
   const base = { name: "s", path: "/s/SKILL.md" } as const;
   const known = (rule: string) => (/^(shell|read|write|url|view)\b/.test(rule) ? undefined : "nothing is called that");
 
-  it("become permission rules once the skill is used, and unknown ones are reported", () => {
+  it("a used skill's allowed tools become permission rules, and unknown ones are reported", () => {
     const allowedTools = ["Bash(git log:*)", "Read", "Grep", "WebFetch(domain:example.com)", "view", "Nonsense", "*"];
     const { rules, notices } = allowedToolRules({ ...base, scope: "user", allowedTools }, known);
     expect(rules).toEqual(["shell(git log:*)", "read", "url(example.com)", "view"]);
@@ -207,11 +207,11 @@ describe("allowed tools", () => {
     ]);
   });
 
-  it("become nothing when the skill belongs to a workspace", () => {
+  it("a workspace skill's allowed tools do not become permission rules", () => {
     expect(allowedToolRules({ ...base, scope: "workspace", allowedTools: ["Bash"] }, known).rules).toEqual([]);
   });
 
-  it("are passed to listeners when the skill is used, as they are written", async () => {
+  it("a used skill's allowed tools are passed to listeners as they are written", async () => {
     const text = skill("a", "x", "allowed-tools:\n  - Bash(git status)\n  - Read\n");
     await using stage = await skillStage({ "given/a/SKILL.md": text });
     const { skillInvoked } = await call(await toolOf(stage), { skill: "a" }, contextFor("/"));
@@ -242,7 +242,7 @@ describe("the text after a skill's name", () => {
     ["Write \\$1 for $1.", "bug", "Write $1 for bug.", true],
     ["Run ls | awk '{print $1}'.", "bug", "Run ls | awk '{print $1}'.", false],
     ["Run awk '{print $1}' $ARGUMENTS", "a b", "Run awk '{print $1}' a b", true],
-  ])("is inserted into %j", async (text, request, expected, takesRequest) => {
+  ])("the text after a skill's name is inserted into %j", async (text, request, expected, takesRequest) => {
     expect(await filled(text, request)).toEqual({ text: expected, takesRequest });
   });
 });

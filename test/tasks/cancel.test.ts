@@ -30,7 +30,7 @@ const isUnder = (verdict: State): string => (verdict === "completed" ? "complete
 
 describe.each([1, 2, 4])("at depth %i", (depth) => {
   describe.each(states)("a task that is %s", (state) => {
-    it("is not affected by a waiter that stops waiting", async () => {
+    it("a task is not affected by a waiter that stops waiting", async () => {
       const made = await stageWith(state, depth);
       const stop = new AbortController();
       const wait = made.registry
@@ -41,7 +41,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(status(made, "x")).toBe(state);
     });
 
-    it("ends when it is stopped, alone, and wakes its waiters", async () => {
+    it("a task ends when it is stopped, alone, and wakes its waiters", async () => {
       const made = await stageWith(state, depth);
       const wait = made.registry.wait("x", { timeoutMs: 60_000 });
       expect(await made.registry.cancel("x")).toBe(state !== "completed");
@@ -52,7 +52,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(checkTasks(made.kept)).toEqual([]);
     });
 
-    it("ORC-40 ends with the turn that waits for its parents, and continues when none waits for them", async () => {
+    it("ORC-40 a task ends with the turn that waits for its parents, and continues when none waits for them", async () => {
       const made = await stageWith(state, depth);
       if (depth > 1) await made.registry.cancel("p1", { notice: "waits" });
       expect(status(made, "x")).toBe(depth === 1 ? state : isUnder(state));
@@ -60,7 +60,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(checkTasks(made.kept)).toEqual([]);
     });
 
-    it("ends when everything is stopped, the lowest first, and nothing is left at work", async () => {
+    it("a task ends when everything is stopped, the lowest first, and nothing continues to run", async () => {
       const made = await stageWith(state, depth);
       await made.registry.cancelAll();
       expect(made.registry.list().filter((task) => !["completed", "cancelled"].includes(task.status))).toEqual([]);
@@ -78,7 +78,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
 });
 
 describe("stopping", () => {
-  it("releases everything before the end is announced, and notifies the parent that did not stop it", async () => {
+  it("stopping releases everything before the end is announced, and notifies a parent that did not stop it", async () => {
     const made = stage();
     await made.registry.restore();
     await made.start("a");
@@ -93,7 +93,7 @@ describe("stopping", () => {
     expect(made.notices).toHaveLength(1);
   });
 
-  it("continues after 2 s without a runner that does not stop, and ignores its later results", async () => {
+  it("stopping continues after 2 s without a runner that does not stop, and ignores its later results", async () => {
     const clock = virtualClock();
     const made = stage({ runner: "deaf", stamp: clock });
     await made.registry.restore();
@@ -113,7 +113,7 @@ describe("stopping", () => {
     expect((await made.registry.report("a")).turns).toEqual([]);
   });
 
-  it("catches those who are just being started", async () => {
+  it("stopping also ends tasks that are just being started", async () => {
     const made = stage();
     await made.registry.restore();
     await made.start("a");
@@ -126,7 +126,7 @@ describe("stopping", () => {
     expect(checkTasks(made.kept)).toEqual([]);
   });
 
-  it("frees the place of who ran and of who waited", async () => {
+  it("stopping frees the slots of running and waiting tasks", async () => {
     const made = stage({ limits: { maxConcurrency: 1 } });
     await made.registry.restore();
     for (const name of ["a", "b", "c"]) await made.start(name);

@@ -184,7 +184,7 @@ const bugs: [string, TaskRule, Mutation][] = [
 ];
 
 describe("the checker of tasks", () => {
-  it("finds nothing wrong with a good log, nor with any beginning of it", async () => {
+  it("the checker of tasks finds nothing wrong with a good log, nor with any beginning of it", async () => {
     const log = await goodLog();
     expect(checkTasks(log, options)).toEqual([]);
     for (let length = 0; length < log.length; length++) {
@@ -192,17 +192,17 @@ describe("the checker of tasks", () => {
     }
   });
 
-  it.each(bugs)("finds a task that %s", async (_, rule, mutate) => {
+  it.each(bugs)("the checker of tasks finds a task that %s", async (_, rule, mutate) => {
     const found = checkTasks(mutate(structuredClone(await goodLog())), options);
     expect(found.map((violation) => violation.rule)).toContain(rule);
   });
 
-  it("finds more at work than there are places", async () => {
+  it("the checker of tasks finds more running tasks than slots", async () => {
     const found = checkTasks(await goodLog(), { maxConcurrency: 1 });
     expect(found.map(({ rule }) => rule)).toContain("places");
   });
 
-  it("finds a registry that forgets what was said: the next process says it again", async () => {
+  it("the checker of tasks finds a registry that forgets delivered notices after a restart", async () => {
     const deaf = stage();
     await deaf.registry.restore();
     await deaf.start("a");
@@ -218,7 +218,7 @@ describe("the checker of tasks", () => {
     expect(checkTasks([...deaf.kept, ...said]).map(({ rule }) => rule)).toContain("heard-once");
   });
 
-  it("finds a registry that frees places too early", async () => {
+  it("the checker of tasks finds a registry that frees slots too early", async () => {
     const kept: SessionEvent[] = [];
     const broken = stage({
       kept,
@@ -240,7 +240,7 @@ describe("the checker of tasks", () => {
     expect(checkTasks(kept, { maxConcurrency: 1 }).map(({ rule }) => rule)).toContain("places");
   });
 
-  it("finds a session that lets agents run on without recovery", async () => {
+  it("the checker of tasks finds a session that lets agents continue without recovery", async () => {
     const first = stage();
     await first.registry.restore();
     await first.start("a");

@@ -10,7 +10,7 @@ import { message, newTask, stage, until } from "./stage.ts";
 const settled = { settled: true } as const;
 
 describe("a background agent", () => {
-  it("ORC-27 ORC-58 has its id at once, and its parent is notified of its end once, in the exact words", async () => {
+  it("ORC-27 ORC-58 a background agent has its id at once, and its parent is notified of its end once", async () => {
     const { registry, start, answer, hear, notices, kept } = stage();
     await registry.restore();
     expect(await start("Scout One")).toBe("scout-one");
@@ -38,7 +38,7 @@ describe("a background agent", () => {
     });
   });
 
-  it("ORC-59 ORC-34 ORC-35 rests idle when it is multi-turn, and a message wakes it", async () => {
+  it("ORC-59 ORC-34 ORC-35 a multi-turn background agent is idle after a turn, and a message wakes it", async () => {
     const { registry, start, answer, scene, notices, states, kept } = stage();
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -58,7 +58,7 @@ describe("a background agent", () => {
     expect(checkTasks(kept)).toEqual([]);
   });
 
-  it("tells apart what only looks like success", async () => {
+  it("an empty, limited, failed or misshapen end of a background agent is not reported as success", async () => {
     const { registry, start, scene, notices, kept } = stage();
     await registry.restore();
     const ends = {
@@ -88,7 +88,7 @@ describe("a background agent", () => {
     expect(checkTasks(kept)).toEqual([]);
   });
 
-  it("fails when its runner is broken, and the defect is shown", async () => {
+  it("a background agent fails when its runner is broken, and the defect is shown", async () => {
     const broken = stage({
       runner: () => ({ answer: async () => Promise.reject(new TypeError("x is not a function")) }),
     });
@@ -104,7 +104,7 @@ describe("a background agent", () => {
 });
 
 describe("ids", () => {
-  it("ORC-91 an id is the bare name when free, else numbered, and never used twice", async () => {
+  it("ORC-91 a task id is the bare name when free, else numbered, and never used twice", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     const ids = await Promise.all(
@@ -121,7 +121,7 @@ describe("ids", () => {
 });
 
 describe("reading", () => {
-  it("by the parent before the notice was said withdraws it", async () => {
+  it("a parent that reads a task before its notice was delivered withdraws the notice", async () => {
     const { registry, start, answer, notices, hear, kept } = stage();
     await registry.restore();
     await start("a");
@@ -136,7 +136,7 @@ describe("reading", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
   });
 
-  it("while it works leaves no notice to give, and a read that was cut off gives it back and wakes nobody", async () => {
+  it("a read during work replaces the notice, and a read that was cut off restores it and wakes no agent", async () => {
     const { registry, emit, start, answer, notices, hear, kept } = stage();
     await registry.restore();
     await start("a");
@@ -151,7 +151,7 @@ describe("reading", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
   });
 
-  it("ORC-33 wakes on a turn, an end, a promotion, or when the time is up; to stop waiting stops nothing", async () => {
+  it("ORC-33 a wait ends on a turn, an end, a promotion or a timeout, and ending the wait stops nothing", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -187,7 +187,7 @@ describe("reading", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
   });
 
-  it("gives large answers back whole", async () => {
+  it("a task returns large answers whole", async () => {
     const { registry, start, answer, files, kept } = stage();
     await registry.restore();
     await start("a");
@@ -200,7 +200,7 @@ describe("reading", () => {
 });
 
 describe("messages", () => {
-  it("reach a busy agent when it asks, in order, and one that did not ask in another turn", async () => {
+  it("messages reach a busy agent in order when it asks, or else in another turn", async () => {
     const { registry, emit, start, scene, answer, states, kept } = stage();
     await registry.restore();
     await start("a");
@@ -227,7 +227,7 @@ describe("messages", () => {
     expect(checkTasks(kept)).toEqual([]);
   });
 
-  it("come back with a reason from who ended or never was", async () => {
+  it("messages to an ended or unknown agent are returned with a reason", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     await start("a");
@@ -243,7 +243,7 @@ describe("messages", () => {
 });
 
 describe("places", () => {
-  it("ORC-10 ORC-36 are given to who waits longest, freed by idling, and taken again by waking", async () => {
+  it("ORC-10 ORC-36 slots go to the longest waiting task, are freed when idle, and taken again on wake-up", async () => {
     const { registry, scenes, answer, scene, kept } = stage({ limits: { maxConcurrency: 1 } });
     await registry.restore();
     expect(await registry.create(newTask("a", { multiTurn: true }))).toEqual({ id: "a", queued: false });
@@ -261,7 +261,7 @@ describe("places", () => {
     expect(checkTasks(kept, { maxConcurrency: 1 })).toEqual([]);
   });
 
-  it("are refused when so asked: a start, and a message to an idle agent", async () => {
+  it("a start and a message to an idle agent are refused without a free slot when so requested", async () => {
     const { registry, start, answer } = stage({ limits: { maxConcurrency: 1, whenFull: "reject" } });
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -272,7 +272,7 @@ describe("places", () => {
     expect(registry.view("a")).toMatchObject({ status: "idle", unreadMessages: 0 });
   });
 
-  it("ORC-09 are lent by who waits to whom it waits for, so that one place is enough for any depth", async () => {
+  it("ORC-09 a waiting task lends its slot to the one it waits for, so one slot is enough for any depth", async () => {
     const { registry, start, scene, answer, kept } = stage({ limits: { maxConcurrency: 1, maxDepth: 3 } });
     await registry.restore();
     await start("a", { mode: "sync" });
@@ -290,7 +290,7 @@ describe("places", () => {
     expect(checkTasks(kept, { maxConcurrency: 1 })).toEqual([]);
   });
 
-  it("answers a start quickly whatever the load", async () => {
+  it("the registry answers a start quickly whatever the load", async () => {
     const { registry, start } = stage({ limits: { maxConcurrency: 2 } });
     await registry.restore();
     const spent = processorTime();
@@ -301,7 +301,7 @@ describe("places", () => {
 });
 
 describe("rights and accounts", () => {
-  it("a child has nothing its parent has not", async () => {
+  it("a child task has no rights or limits that its parent lacks", async () => {
     const { registry, start } = stage();
     await registry.restore();
     await start("a", { tools: ["view", "grep"], limits: { tokens: 100 } });
@@ -311,7 +311,7 @@ describe("rights and accounts", () => {
     expect(registry.get("c")?.tools).toEqual(["grep"]);
   });
 
-  it("ORC-47 counts for each what it used itself, and sums by subtree exactly", async () => {
+  it("ORC-47 usage is counted for each task itself, and sums exactly by subtree", async () => {
     const { registry, start, emit } = stage();
     await registry.restore();
     await start("a");
@@ -330,7 +330,7 @@ describe("rights and accounts", () => {
 });
 
 describe("the log", () => {
-  it("that fails keeps a task where it was until it can be written, once", async () => {
+  it("a log that fails keeps a task in its state until the change can be written, once", async () => {
     let isFull = false;
     const { registry, start, scene, notices, troubles, states, kept } = stage({
       fate: () => (isFull ? "fails" : "lives"),
@@ -356,7 +356,7 @@ describe("the log", () => {
     expect(await start("c")).toBe("c-2");
   });
 
-  it("read back gives the same records, also when cut anywhere", async () => {
+  it("a log that is read back gives the same records, also when cut anywhere", async () => {
     const { registry, start, answer, hear, kept } = stage();
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -378,7 +378,7 @@ describe("the log", () => {
 });
 
 describe("recovery", () => {
-  it("makes interrupted agents idle, once, with their messages and notices, and nothing runs automatically", async () => {
+  it("recovery makes interrupted agents idle, once, with their messages and notices, and runs nothing", async () => {
     const first = stage({ limits: { maxConcurrency: 1 } });
     await first.registry.restore();
     await first.start("a", { multiTurn: true });
@@ -413,7 +413,7 @@ describe("recovery", () => {
     expect(checkTasks(third.kept)).toEqual([]);
   });
 
-  it("does not say again what stands in the conversation, though its confirmation was cut off", async () => {
+  it("recovery does not repeat a notice in the conversation whose confirmation was cut off", async () => {
     const first = stage();
     await first.registry.restore();
     await first.start("a");
@@ -429,7 +429,7 @@ describe("recovery", () => {
     expect(checkTasks(second.kept, settled)).toEqual([]);
   });
 
-  it("closing leaves the log as recovery would", async () => {
+  it("closing the registry leaves the same log as recovery", async () => {
     const { registry, start, scene, kept, notices } = stage();
     await registry.restore();
     await start("a");
@@ -443,7 +443,7 @@ describe("recovery", () => {
     expect(again.notices).toHaveLength(1);
   });
 
-  it("ORC-39 waits for all, and names those who are not done in time", async () => {
+  it("ORC-39 waitForAll waits for all tasks, and returns those that are not done in time", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     await start("a");
@@ -457,7 +457,7 @@ describe("recovery", () => {
 });
 
 describe("an agent that works without this process", () => {
-  it("goes on when the session is closed, and is attached to when it is opened again", async () => {
+  it("an agent without this process continues when the session closes, and is attached when it reopens", async () => {
     const turns: { task: string; messages: number; signal: AbortSignal }[] = [];
     const ends: ((answer: string) => void)[] = [];
     const runner = (): TaskRunner => ({
@@ -494,7 +494,7 @@ function openedWith(events: SessionEvent[]) {
   return { registry: stage({ events }).registry, events: new WeakRef(events) };
 }
 
-it("does not hold the events that it was opened with", async () => {
+it("the registry does not hold the events that it was opened with", async () => {
   const { registry, events } = openedWith([]);
   await collectGarbage();
   expect(events.deref()).toBeUndefined();

@@ -5,7 +5,7 @@ import { Slots } from "../../src/tasks/slots.ts";
 const never = new AbortController().signal;
 
 describe("places", () => {
-  it("go to who waits longest, and an aborted wait leaves the line", async () => {
+  it("slots go to the longest waiting task, and an aborted wait leaves the queue", async () => {
     const slots = new Slots({ maxConcurrency: 1, whenFull: "queue" });
     const served: string[] = [];
     const stop = new AbortController();
@@ -30,7 +30,7 @@ describe("places", () => {
     expect(slots.isFull).toBe(false);
   });
 
-  it("are lent down a chain and come back, in any order of release", () => {
+  it("slots are lent down a chain and returned, in any order of release", () => {
     for (const order of [
       ["c", "b", "a"],
       ["a", "b", "c"],
@@ -52,7 +52,7 @@ describe("places", () => {
     }
   });
 
-  it("are never more than the limit, and no task waits while one is free", () => {
+  it("slots are never more than the limit, and no task waits while one is free", () => {
     const step = fc.record({ what: fc.constantFrom("take", "release", "leave"), who: fc.nat(9) });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (maxConcurrency, steps) => {

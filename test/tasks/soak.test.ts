@@ -16,7 +16,7 @@ const maxConcurrency = 8;
 
 describe("agents under random kills, failing writes and a fickle parent", () => {
   it.each(isSlow ? [1, 2, 3, 4, 5, 6, 7, 8] : [1, 2])(
-    "each has one end or is idle, and is reported once (seed %i)",
+    "agents under random kills and write failures end once or are idle, and are reported once (seed %i)",
     async (seed) => {
       const random = mulberry(seed);
       const kept: SessionEvent[] = [];

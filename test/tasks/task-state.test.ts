@@ -33,7 +33,7 @@ const listed = [
 const shown = ({ status }: TaskState): string => (status === "queued" ? "running" : status);
 
 describe("transitions of a task", () => {
-  it("ORC-32 follows the listed transitions only, ends at most once, and nothing follows an end", () => {
+  it("ORC-32 a task follows the listed transitions only, ends at most once, and stays ended", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
         const path = walk(signals);
@@ -47,7 +47,7 @@ describe("transitions of a task", () => {
     );
   });
 
-  it("gives a reason at rest and none at work, and calls only words a success", () => {
+  it("a task's state has a reason exactly when it is at rest, and is completed only after an answer", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
         for (const { status, reason } of walk(signals)) {
@@ -67,7 +67,7 @@ describe("transitions of a task", () => {
     }
   });
 
-  it("can always be stopped, or has ended", () => {
+  it("a task can always be stopped, or has ended", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 20 }), (signals) => {
         const last = walk(signals).at(-1) ?? queued;

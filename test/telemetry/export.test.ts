@@ -38,11 +38,11 @@ describe("whether telemetry is wanted, and how", () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", TROUPE_OTEL_ENABLED: "false" }, false],
     [{ COPILOT_OTEL_ENABLED: "true", OTEL_SDK_DISABLED: "true" }, false],
     [{ OTEL_SERVICE_NAME: "x", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }, false],
-  ])("%j: %s", (environment, wanted) => {
+  ])("telemetry settings %j: %s", (environment, wanted) => {
     expect(isTelemetryWanted(environment)).toBe(wanted);
   });
 
-  it("takes the standard's variables, ours before those of the contract, and says why it cannot", () => {
+  it("telemetry uses the standard's variables, prefers ours to the contract's, and reports mistakes", () => {
     const settings = telemetrySettings(
       {
         OTEL_EXPORTER_OTLP_ENDPOINT: "https://host/base/",
@@ -88,7 +88,7 @@ describe("whether telemetry is wanted, and how", () => {
 });
 
 describe("the exported data", () => {
-  it("is the same as JSON and as protocol buffers", () => {
+  it("exported spans are the same as JSON and as protocol buffers", () => {
     const trace = traceRequest([span()], source);
     expect(trace).toEqual({
       resourceSpans: [
@@ -139,7 +139,7 @@ describe("the exported data", () => {
     expect(values[2]?.[1]).toBe(doubleBits(1.5));
   });
 
-  it("has counters and histograms, whose sums continue from the start", () => {
+  it("exported counters and histograms have sums that continue from the start", () => {
     const meter = new MetricMeter(1_000);
     for (const value of [0.5, 3]) meter.record("operationDuration", value, { "gen_ai.request.model": "m" });
     meter.record("toolCalls", 1, {});
@@ -158,7 +158,7 @@ describe("the exported data", () => {
     expect(histogram.find(([number]) => number === 5)?.[1]).toBe(doubleBits(3.5));
   });
 
-  it("has gauges with the values of their last reading, each exported once", () => {
+  it("exported gauges have the values of their last reading, each once", () => {
     const meter = new MetricMeter(0);
     const attributes = { "troupe.cluster.pool": "p" };
     meter.show([{ gauge: "leases", value: 1, attributes }]);
@@ -185,7 +185,7 @@ describe("the exported data", () => {
     expect(meter.take(8)).toBeUndefined();
   });
 
-  it("has no more points than a receiver can bear, whatever names are made up", () => {
+  it("exported metrics have a bounded number of points, whatever names are used", () => {
     const meter = new MetricMeter(0);
     for (let number = 0; number < 1_500; number++) meter.record("toolCalls", 1, { "gen_ai.tool.name": `t${number}` });
     const [calls] = meter.take(1) ?? [];
@@ -203,7 +203,7 @@ describe("an outbox", () => {
     ...more,
   });
 
-  it("holds so much and no more, and says once that something was lost", async () => {
+  it("a telemetry outbox has a limit, and reports once that something was lost", async () => {
     const troubles: string[] = [];
     let taken = 0;
     const spans: Exporter["spans"] = (batch) => {
@@ -225,7 +225,7 @@ describe("an outbox", () => {
     expect(troubles).toHaveLength(1);
   });
 
-  it("is bounded by size, too", () => {
+  it("a telemetry outbox is bounded by size, too", () => {
     const outbox = new Outbox({ exporter: silent(), delayMs: 60_000, onTrouble: () => undefined });
     for (let number = 0; number < 300; number++) outbox.add(span({ attributes: { text: "x".repeat(65_536) } }));
     expect(outbox.dropped).toBeGreaterThan(100);
@@ -264,7 +264,7 @@ describe("a receiver over HTTP", () => {
     telemetry.ended(trace);
   };
 
-  it("gets spans and metrics with the headers asked for, again when it was busy", async () => {
+  it("a telemetry receiver gets spans and metrics with the configured headers, again when it was busy", async () => {
     const there = await receiver([503]);
     const telemetry = open({
       OTEL_EXPORTER_OTLP_ENDPOINT: there.address,
@@ -281,7 +281,7 @@ describe("a receiver over HTTP", () => {
     expect(String(there.bodies[1]?.body)).toContain('"name":"invoke_agent troupe"');
   });
 
-  it("receives protocol buffers on request, and is not asked twice when it refuses", async () => {
+  it("a telemetry receiver gets protocol buffers on request, and is not asked twice when it refuses", async () => {
     const there = await receiver([400, 400]);
     const troubles: string[] = [];
     const environment = {
@@ -299,7 +299,7 @@ describe("a receiver over HTTP", () => {
     expect(troubles).toEqual([`Telemetry to ${there.address} is being lost: it answered with status 400.`]);
   });
 
-  it("that is not there costs nothing but what it would have heard", async () => {
+  it("an unreachable telemetry receiver loses only its own data, with one report", async () => {
     await using folder = await tempFolder();
     const there = await receiver([]);
     there.close();

@@ -30,7 +30,7 @@ function tree(spans: readonly Span[]): string[] {
 }
 
 describe("spans of a session", () => {
-  it("belong to the trace that the session was opened in, also if calls of another process are continued", () => {
+  it("spans belong to the trace that the session was opened in, also for calls of another process", () => {
     const spans: Span[] = [];
     const ports = { sessionId: "s", meter: new MetricMeter(0), newId: counting(), captureContent: false };
     const parent = { traceId: "work", spanId: "submitter", sampled: true };
@@ -42,7 +42,7 @@ describe("spans of a session", () => {
     expect(spans).toMatchObject([{ parentSpanId: "submitter", context: { traceId: "work" } }]);
   });
 
-  it("tell one message whole: the run, its model calls, its tools, their ends and who failed", async () => {
+  it("spans describe one message: the run, its model calls, its tools, their ends and failures", async () => {
     const broken = tool("broken", async () => {
       throw new Error("no");
     });
@@ -92,7 +92,7 @@ describe("spans of a session", () => {
     expect(meter.take(2)).toBeUndefined();
   });
 
-  it("put the run of an agent below the call that started it, three levels down and in the background", async () => {
+  it("spans of an agent's run are below the call that started it, three levels down and in the background", async () => {
     const made = await agentPool(
       [
         task("one", "explorer"),
@@ -127,7 +127,7 @@ describe("spans of a session", () => {
     for (const span of spans) if (span.parentSpanId) expect(ids.has(span.parentSpanId)).toBe(true);
   });
 
-  it("belong to the trace that a client gives with a message, and give it on with calls", async () => {
+  it("spans belong to the trace that a client gives with a message, and pass it on with calls", async () => {
     const made = await stage([calls(["echo", { text: "a" }, "call-1"]), says("one"), says("two")]);
     const { spans, trace } = traced(made);
     const traceId = "0af7651916cd43dd8448eb211c80319c";
@@ -149,7 +149,7 @@ describe("spans of a session", () => {
     ]);
   });
 
-  it("say what failed on the way, and what was said where that is wanted", async () => {
+  it("spans report failures on the way, and content where that is requested", async () => {
     const made = await stage([fails(500), calls(["echo", { text: "a" }, "call-1"]), says("better")]);
     const { spans } = traced(made, true);
     await made.session.sendAndWait({ prompt: "plan" });
@@ -189,7 +189,7 @@ describe("spans of a session", () => {
     });
   });
 
-  it("end with their session, whatever was open", async () => {
+  it("spans end with their session, whatever was open", async () => {
     const hanging = tool("hang", (signal) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
     const made = await stage([calls(["hang", {}])], { tools: [hanging] });
     const { spans } = traced(made);

@@ -13,7 +13,7 @@ const sql = (query: string): ["sql", { description: string; query: string }] => 
 ];
 
 describe("what a user needs every day", () => {
-  it("shows the todos of a fleet as the plan, with the one under way", async () => {
+  it("the terminal shows the todos of a fleet as the plan, with the one under way", async () => {
     await using stage = await terminalStage({
       steps: [
         calls(
@@ -31,7 +31,7 @@ describe("what a user needs every day", () => {
     await stage.shows("plan 1 of 2: Test it");
   });
 
-  it("sends the files that a prompt names with @, with their lines", async () => {
+  it("the terminal sends the files that a prompt names with @, with their lines", async () => {
     await using folder = await tempFolder({ "work/readme.md": "one\ntwo\nthree\n", "work/src/a.ts": "a\n" });
     await using stage = await terminalStage({ cwd: folder.at("work"), steps: [says("Read.")] });
     await stage.shows(READY);
@@ -45,7 +45,7 @@ describe("what a user needs every day", () => {
     expect(screen).toContain("  + readme.md:2-3\n  + src/\n");
   });
 
-  it("takes the punctuation behind the name of a file as text, and a name with a colon as it is", async () => {
+  it("the terminal treats punctuation behind a file name as text, and a name with a colon as a name", async () => {
     await using folder = await tempFolder({ "a.txt": "x\n", "b:3": "x\n" });
     const found = await mentionedIn("see @a.txt, (@a.txt:7) and @b:3; mail me@a.txt. @~nobody", folder.path);
     expect(found).toEqual([
@@ -54,7 +54,7 @@ describe("what a user needs every day", () => {
     ]);
   });
 
-  it("copies the last answer as the model wrote it, or its last block of code", async () => {
+  it("the terminal copies the last answer as the model wrote it, or its last block of code", async () => {
     const answer = "# Title\n\nDo **this**:\n\n```sh\nnpm test\n```\n\n```ts\nconst a = 1;\n```\n";
     await using stage = await terminalStage({ steps: [says(answer)], environment: { SSH_CONNECTION: "a b" } });
     await stage.shows(READY);
@@ -74,7 +74,7 @@ describe("what a user needs every day", () => {
     ]);
   });
 
-  it("passes the clipboard through tmux, and says when a text is too long for a terminal", async () => {
+  it("the terminal copies through tmux, and reports a text that is too long for a terminal", async () => {
     const written: string[] = [];
     const ports = {
       environment: { TMUX: "/nowhere", PATH: "/nowhere" },
@@ -86,7 +86,7 @@ describe("what a user needs every day", () => {
     expect(written).toHaveLength(1);
   });
 
-  it("exports the conversation as Markdown, and overwrites no file", async () => {
+  it("the terminal exports the conversation as Markdown, and overwrites no file", async () => {
     await using stage = await terminalStage({ steps: [says("# Title\n\n```ts\nconst a = 1;\n```\n")] });
     await stage.shows(READY);
     stage.send("go\r");
@@ -101,7 +101,7 @@ describe("what a user needs every day", () => {
     expect(await readFile(join(stage.cwd, "out.md"), "utf8")).toBe(text);
   });
 
-  it("shows first the model in use, and a list only where there is something to choose", async () => {
+  it("the terminal shows the current model first, and a list only where there is a choice", async () => {
     await using stage = await terminalStage();
     await stage.shows(READY);
     stage.send("/model\r");
@@ -110,7 +110,7 @@ describe("what a user needs every day", () => {
     await stage.shows("there is no other session");
   });
 
-  it("says the summary of a finished task once", async () => {
+  it("the terminal shows the summary of a finished task once", async () => {
     await using stage = await terminalStage({
       steps: [calls(["task_complete", { summary: "All **12** tests pass." }])],
     });
@@ -121,7 +121,7 @@ describe("what a user needs every day", () => {
     expect((await stage.lines()).join("\n").match(/All 12 tests pass/g)).toHaveLength(1);
   });
 
-  it("says on a narrow screen what the next Esc does", async () => {
+  it("the terminal says on a narrow screen what the next Esc does", async () => {
     await using stage = await terminalStage({ columns: 44, steps: [calls(["ask_user", { question: "Which?" }])] });
     await stage.shows(/Esc Esc/);
     stage.send("go\r");
@@ -140,7 +140,7 @@ describe("a field of a form", () => {
     required: ["guests", "time"],
   }) as [FormField, FormField, FormField];
 
-  it("says what may be entered", () => {
+  it("a field of a form says what may be entered", () => {
     const shown = [guests, name, time].map(({ label, hint }) => `${label} (${hint})`);
     expect(shown).toEqual([
       "Guests (integer; 1 to 8)",
@@ -149,7 +149,7 @@ describe("a field of a form", () => {
     ]);
   });
 
-  it("takes values that fit its type, its limits and its choices, and says why another does not", () => {
+  it("a field of a form accepts values that fit type, limits and choices, and explains a refusal", () => {
     expect(fieldAnswer(guests, "8")).toEqual({ kind: "value", value: 8 });
     expect(fieldAnswer(guests, "99")).toEqual({ kind: "problem", problem: "enter 1 to 8" });
     expect(fieldAnswer(guests, "")).toEqual({ kind: "problem", problem: "a value is required" });

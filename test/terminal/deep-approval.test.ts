@@ -33,7 +33,7 @@ const reply = otherwise((request) => {
   return calls(next);
 });
 
-it("shows the approval of an agent at depth 3 in every client, and the first answer closes it everywhere", async () => {
+it("the approval of an agent at depth 3 is in every client, and the first answer closes it everywhere", async () => {
   await using folder = await tempFolder({ "work/a.txt": "a\n" });
   await using model = await modelServer({ steps: [reply] });
   const home = folder.at("home");

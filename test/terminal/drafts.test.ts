@@ -13,14 +13,14 @@ describe("drafts on disk", () => {
 
   const stored = (): string => JSON.parse(readFileSync(join(home, "drafts", `${process.pid}.json`), "utf8")).text;
 
-  it("keeps a key that comes before the folder exists", async () => {
+  it("a draft keeps a key that comes before the folder exists", async () => {
     const drafts = new Drafts(home, home);
     drafts.changed({ text: "early", agents: {} });
     await drafts.flush();
     expect(stored()).toBe("early");
   });
 
-  it("writes small and large drafts whole, by itself, and leaves no temporary file", async () => {
+  it("small and large drafts are written whole and automatically, without temporary files left", async () => {
     const drafts = new Drafts(home, home);
     for (const text of ["a", "ab", "x".repeat(200_000), "abc"]) {
       drafts.changed({ text, agents: {} });

@@ -82,7 +82,7 @@ function eventsOf(make: Maker, what: typeof happening extends fc.Arbitrary<infer
 }
 
 describe("the terminal under random events, resizes and keys", () => {
-  it("writes each finished line once, in order, above exactly one live region, and keeps every typed character", async () => {
+  it("the terminal writes each finished line once, in order, above one live region, and keeps typed text", async () => {
     await using folder = await tempFolder();
     await fc.assert(
       fc.asyncProperty(
@@ -139,7 +139,7 @@ describe("the terminal under random events, resizes and keys", () => {
     );
   });
 
-  it("writes at most 4 kB per frame with 30 agents at work, and nothing at rest", async () => {
+  it("the terminal writes at most 4 kB per frame with 30 agents at work, and nothing when idle", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 200, rows: 50, home: folder.path });
@@ -183,7 +183,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("fills the form of a server field by field, checks each value, and keeps the draft", async () => {
+  it("the terminal fills a server's form field by field, checks each value, and keeps the draft", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
@@ -219,7 +219,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("says what the choices for a plan and for a limit mean, and sends the chosen one", async () => {
+  it("the terminal explains the choices for a plan and for a limit, and sends the chosen one", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
@@ -244,7 +244,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("writes a line into the main transcript when the user decides for an agent, and none when a hook does", async () => {
+  it("the transcript has a line when the user decides for an agent, and none when a hook does", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
@@ -273,7 +273,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("shows a memory proposal with its fact, subject, citations and reason, and a vote with its direction", async () => {
+  it("the terminal shows a memory proposal with all its fields, and a vote with its direction", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 60, home: folder.path });
@@ -309,7 +309,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("draws a key for the same number of bytes after 100,000 lines of history as at the beginning", async () => {
+  it("drawing a key takes as many bytes after 100,000 lines of history as at the beginning", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });

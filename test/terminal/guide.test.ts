@@ -7,7 +7,7 @@ import { themeNames } from "../../src/terminal/screen/style.ts";
 const guide = readFileSync("docs/how-to/terminal.md", "utf8");
 
 describe("docs/how-to/terminal.md", () => {
-  it("lists every key of the prompt and of a replay as the program has it, in the same order", () => {
+  it("docs/how-to/terminal.md lists every key of the prompt and of a replay, in the program's order", () => {
     const isOfReplay = ({ action }: (typeof keyTable)[number]): boolean => action.startsWith("replay-");
     for (const keys of [keyTable.filter((key) => !isOfReplay(key)), keyTable.filter(isOfReplay)]) {
       const rows = keys.map(({ keys, help }) => `| ${keys.join(", ")} | ${help} |`);
@@ -15,7 +15,7 @@ describe("docs/how-to/terminal.md", () => {
     }
   });
 
-  it("names every command and every theme of the terminal", () => {
+  it("docs/how-to/terminal.md names every command and every theme of the terminal", () => {
     for (const { name } of localCommands) expect(guide).toContain(`/${name}`);
     for (const theme of themeNames) expect(guide).toContain(`\`${theme}\``);
   });

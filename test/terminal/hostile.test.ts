@@ -135,12 +135,12 @@ const inBlocks = (text: string): Block[] => [
 ];
 
 describe("text from outside", () => {
-  it("is 50 texts or more", () => {
+  it("the corpus of hostile texts has 50 texts or more", () => {
     expect(hostile.length).toBeGreaterThanOrEqual(50);
   });
 
   it.each(hostile.map((text) => [JSON.stringify(text), text]))(
-    "%s reaches no terminal in any block",
+    "the hostile text %s reaches no terminal in any block",
     async (_, text) => {
       const terminal = virtualTerminal({ columns: 80, rows: 24 });
       const lines = inBlocks(`before ${text} after`).flatMap((one) => blockLines(one, { style: plainStyle }));
@@ -159,7 +159,7 @@ describe("text from outside", () => {
     },
   );
 
-  it("cannot look like the interface in a card: each of its rows stands behind a bar", () => {
+  it("hostile text in a card cannot imitate the interface: each row of a card starts with a bar", () => {
     const view = new SessionView();
     const base = { id: "e1", timestamp: "2026-01-01T00:00:00.000Z", parentId: null };
     view.apply({
@@ -194,7 +194,7 @@ describe("text from outside", () => {
     expect(rows.some((row) => row === "▌ ▌ Permission")).toBe(true);
   });
 
-  it("keeps emoji that are joined", () => {
+  it("joined emoji are not changed by the protection from hostile text", () => {
     for (const emoji of ["👩‍👩‍👧‍👦", "🏳️‍🌈", "👨🏽‍🚀", "❤️"]) {
       expect(safe(`a ${emoji} b`)).toBe(`a ${emoji} b`);
       expect(widestOf(emoji)).toBeGreaterThanOrEqual(2);

@@ -17,7 +17,7 @@ function read(chunks: readonly (string | Uint8Array)[]): Input[] {
 }
 
 describe("input", () => {
-  it("reads a paste the same however its bytes are split", async () => {
+  it("terminal input reads a paste the same however its bytes are split", async () => {
     await fc.assert(
       fc.property(
         fc.string({ unit: "grapheme", maxLength: 200 }).filter((text) => !text.includes("\u001b")),
@@ -37,7 +37,7 @@ describe("input", () => {
     );
   });
 
-  it("names keys, and reports focus, the keyboard protocol and the cursor apart from them", () => {
+  it("terminal input names keys, and reports focus, the keyboard protocol and the cursor apart from them", () => {
     expect(
       read(["\u0003", "\u001b[Z", "\r", "\n", "\u001b[I", "\u001b[?1u", "\u001b[9;80R", "\u001b[1;2R", "a"]),
     ).toEqual([
@@ -53,12 +53,12 @@ describe("input", () => {
     ]);
   });
 
-  it("binds no key twice", () => {
+  it("the key table binds no key twice", () => {
     const keys = keyTable.flatMap((binding) => binding.keys);
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  it("reads two keys in a row as one binding, and forgets the first after a while", () => {
+  it("two keys in a row are one binding, and the first is forgotten after a while", () => {
     const keymap = new Keymap();
     expect(keymap.find("ctrl+x", 0)).toBe("wait");
     expect(keymap.find("ctrl+e", 100)).toBe("editor");
@@ -66,7 +66,7 @@ describe("input", () => {
     expect(keymap.find("ctrl+e", 9_000)).toBeUndefined();
   });
 
-  it("shows the caret where the text is, also in several lines and behind wide characters", () => {
+  it("the caret is at the position of the text, also in several lines and behind wide characters", () => {
     const editor = new PromptEditor(() => undefined);
     for (const key of ["日", "本"]) editor.handle(key);
     editor.newLine();
@@ -76,7 +76,7 @@ describe("input", () => {
     expect(editor.render(40, 5).caret).toEqual({ row: 0, column: 4 });
   });
 
-  it("undoes, kills and yanks", () => {
+  it("the prompt's editor undoes, kills and yanks", () => {
     const editor = new PromptEditor(() => undefined);
     for (const key of "one two") editor.handle(key);
     editor.handle("\u0017");
@@ -87,7 +87,7 @@ describe("input", () => {
     expect(editor.text).toBe("one ");
   });
 
-  it("sends a paste as it came, and shows a marker for what cannot be edited", () => {
+  it("a paste is sent unchanged, with a marker for content that cannot be edited", () => {
     const editor = new PromptEditor(() => undefined);
     editor.handle("a");
     editor.paste("tab\tand \u001b[2J");
@@ -97,7 +97,7 @@ describe("input", () => {
     expect(editor.isEmpty).toBe(true);
   });
 
-  it("completes commands by name first and files by path, with a range behind them", () => {
+  it("completion offers commands by name first and files by path, with a range behind them", () => {
     const sources = {
       commands: () => [
         { name: "model", description: "Choose the model" },
@@ -116,7 +116,7 @@ describe("input", () => {
     });
   });
 
-  it("never makes a row wider than asked, whatever is in it", async () => {
+  it("the prompt never makes a row wider than allowed, whatever its content", async () => {
     await fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 120 }), fc.integer({ min: 2, max: 60 }), (text, columns) => {
         const line = text.replaceAll("\n", " ");

@@ -9,7 +9,7 @@ const ESC = "\u001b";
 const key = (letter: string): string => String.fromCharCode(letter.toUpperCase().charCodeAt(0) - 64);
 
 describe("keys and commands of the terminal", () => {
-  it("cycles the modes with Shift+Tab, and approves a plan from its card", async () => {
+  it("Shift+Tab cycles the modes, and a plan is approved from its card", async () => {
     await using stage = await terminalStage({
       steps: [
         calls(["exit_plan_mode", { summary: "Do the thing in two steps.\n\n- the **first**" }]),
@@ -33,7 +33,7 @@ describe("keys and commands of the terminal", () => {
     expect(screen).not.toContain("Carry out the plan now");
   });
 
-  it("shows the whole output of a call with Ctrl+O, and searches in it", async () => {
+  it("Ctrl+O shows the whole output of a call, with a search", async () => {
     const command = "i=1; while [ $i -le 60 ]; do echo row $i; i=$((i+1)); done";
     await using stage = await terminalStage({
       steps: [calls(["bash", { command, description: "rows" }]), says("Done.")],
@@ -55,7 +55,7 @@ describe("keys and commands of the terminal", () => {
     expect(await stage.screenText()).not.toContain("row 30");
   });
 
-  it("searches the history with Ctrl+R, and puts a draft aside with Ctrl+S", async () => {
+  it("Ctrl+R searches the history, and Ctrl+S puts a draft aside", async () => {
     await using stage = await terminalStage({ steps: [says("first answer"), says("second answer")] });
     await stage.shows(READY);
     stage.send(`explain the parser${ENTER}`);
@@ -80,7 +80,7 @@ describe("keys and commands of the terminal", () => {
     await stage.shows("› explain the parser");
   });
 
-  it("takes the conversation back with Esc Esc, with the files, and the message returns to the prompt", async () => {
+  it("Esc Esc rewinds the conversation with the files, and the message returns to the prompt", async () => {
     await using stage = await terminalStage({
       steps: [says("one"), calls(["create", { path: "made.txt", file_text: "x\n" }]), says("two")],
     });
@@ -108,7 +108,7 @@ describe("keys and commands of the terminal", () => {
     await expect.poll(() => readdir(stage.cwd)).not.toContain("made.txt");
   });
 
-  it("completes commands and files, exports the conversation and lists the help", async () => {
+  it("the terminal completes commands and files, exports the conversation and lists the help", async () => {
     await using stage = await terminalStage({ steps: [says("A fine answer.")] });
     await stage.shows(READY);
     stage.send("look at @read");
@@ -131,7 +131,7 @@ describe("keys and commands of the terminal", () => {
     await stage.hides("ctrl+t");
   });
 
-  it("sends the output of !command along with the next prompt, and never that of !!command", async () => {
+  it("the output of !command is sent along with the next prompt, and that of !!command never", async () => {
     const seen: string[] = [];
     await using stage = await terminalStage({
       steps: [
@@ -152,7 +152,7 @@ describe("keys and commands of the terminal", () => {
     expect(seen.join("")).not.toContain("hidden-52");
   });
 
-  it("edits the draft in $EDITOR and keeps it when the editor fails", async () => {
+  it("the draft is edited in $EDITOR and kept when the editor fails", async () => {
     await using stage = await terminalStage({ environment: { EDITOR: "false" } });
     await stage.shows(READY);
     stage.send("some words");
@@ -162,7 +162,7 @@ describe("keys and commands of the terminal", () => {
     expect(await stage.screenText()).toContain("› some words");
   });
 
-  it("opens the draft in $EDITOR and takes over what was written", async () => {
+  it("the text written in $EDITOR replaces the draft", async () => {
     await using stage = await terminalStage({ environment: { EDITOR: "printf edited >" } });
     await stage.shows(READY);
     stage.send("some words");

@@ -11,7 +11,7 @@ const store = {
 const vote = { fact: store.fact, direction: "upvote", reason: "It worked again." };
 
 describe("an approval of memory in the terminal", () => {
-  it("MEM-60 shows fact, citations, scope and reason of what would be stored, then direction and reason of a vote", async () => {
+  it("MEM-60 a memory approval shows fact, citations, scope and reason, and a vote its direction and reason", async () => {
     const settings = JSON.stringify({ memory: { enabled: true } });
     await using folder = await tempFolder({ "home/settings.json": settings });
     await using stage = await terminalStage({

@@ -18,7 +18,7 @@ function stage(environment: Readonly<Record<string, string>>) {
 }
 
 describe("a notice", () => {
-  it("is a bell where the terminal has no notifications, and only while nobody looks", () => {
+  it("a notice is a bell where the terminal has no notifications, and only without focus", () => {
     const { written, turn, notices, fold } = stage({ TERM: "xterm-256color" });
     turn();
     expect(written).toEqual([]);
@@ -30,7 +30,7 @@ describe("a notice", () => {
     expect(written).toHaveLength(1);
   });
 
-  it("is OSC 9 where the terminal shows it, wrapped for tmux", () => {
+  it("a notice is OSC 9 where the terminal shows it, wrapped for tmux", () => {
     const plain = stage({ TERM_PROGRAM: "WezTerm" });
     plain.notices.focus(false, plain.fold.view, () => undefined);
     plain.turn();
@@ -41,7 +41,7 @@ describe("a notice", () => {
     expect(tmux.written).toEqual(["\u001bPtmux;\u001b\u001b]9;troupe: the turn has ended\u0007\u001b\\\u0007"]);
   });
 
-  it("of an absence says what happened, after a minute", () => {
+  it("a notice after a minute of absence says what happened", () => {
     const { turn, notices, fold } = stage({});
     const lines: string[] = [];
     const clock = vi.spyOn(Date, "now").mockReturnValue(Date.UTC(2026, 0, 1, 12, 0));

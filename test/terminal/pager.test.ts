@@ -15,7 +15,7 @@ const reader = () => {
 const numbered = Array.from({ length: 60 }, (_, index) => `row ${index + 1}.`);
 
 describe("the pager", () => {
-  it("finds text that arrives after the search was entered", () => {
+  it("the pager finds text that arrives after the search was entered", () => {
     const { pager, text } = reader();
     pager.rows(size);
     type(pager, ["g", "/", "3", "0", ".", "enter"]);
@@ -24,7 +24,7 @@ describe("the pager", () => {
     expect(pager.rows(size)[1]).toBe("row 30.");
   });
 
-  it("stops searching when the reader moves", () => {
+  it("the pager stops searching when the reader moves", () => {
     const { pager, text } = reader();
     pager.rows(size);
     type(pager, ["/", "3", "0", ".", "enter", "g"]);

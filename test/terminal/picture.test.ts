@@ -23,7 +23,7 @@ const made =
 // A path that is cut or wrapped would make another picture.
 const isLong = tmpdir().length > 30;
 
-it.skipIf(isLong)("draws the picture of the README from a real session", async () => {
+it.skipIf(isLong)("the picture of the README is drawn from a real session", async () => {
   const steps = [
     together(says("I look at the function first."), calls(["view", { path: "src/calendar.ts" }])),
     together(

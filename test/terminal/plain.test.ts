@@ -59,7 +59,7 @@ async function plainStage(steps: readonly HttpStep[] = [], trust?: () => Promise
 }
 
 describe("plain mode", { timeout: 60_000 }, () => {
-  it("shows what a folder would run before it asks for trust", async () => {
+  it("plain mode shows what a folder would run before it asks for trust", async () => {
     let accepted = 0;
     const items = [
       { kind: "hook", id: "hook:/somewhere/hooks.json#0", shown: "runs at: preToolUse\ncommand: touch x" },
@@ -75,7 +75,7 @@ describe("plain mode", { timeout: 60_000 }, () => {
     expect(accepted).toBe(1);
   });
 
-  it("asks for the fields of a form one by one, with menus, defaults, checks and ways out", async () => {
+  it("plain mode asks for the fields of a form one by one, with menus, defaults, checks and ways out", async () => {
     await using stage = await plainStage();
     await using other = await stage.join();
     const session = await other.resumeSession(SESSION, {});
@@ -145,7 +145,7 @@ describe("plain mode", { timeout: 60_000 }, () => {
     }
   });
 
-  it("runs commands of the user, and sends their output along unless they are hidden", async () => {
+  it("plain mode runs commands of the user, and sends their output along unless they are hidden", async () => {
     await using stage = await plainStage([says("I read it.")]);
     stage.type("!echo shared");
     await stage.shows("tool: bash echo shared");
@@ -159,7 +159,7 @@ describe("plain mode", { timeout: 60_000 }, () => {
     await stage.shows("error: There is no command /nothing here.");
   });
 
-  it("offers to approve a plan, and shows it without the marks of Markdown code", async () => {
+  it("plain mode offers to approve a plan, and shows it without the marks of Markdown code", async () => {
     await using stage = await plainStage([calls(["exit_plan_mode", { summary: "Two steps." }]), says("I begin.")]);
     stage.type("/plan");
     await stage.shows("Plan mode is on");
@@ -169,7 +169,7 @@ describe("plain mode", { timeout: 60_000 }, () => {
     await stage.shows("I begin.");
   });
 
-  it("returns from words to the menu with an empty line", async () => {
+  it("plain mode returns from words to the menu with an empty line", async () => {
     await using stage = await plainStage([
       calls(["ask_user", { question: "Which colour?", choices: ["red", "blue"] }]),
       says("Blue it is."),

@@ -9,7 +9,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { READY, terminalStage } from "./stage.ts";
 
 describe("keys of the user", () => {
-  it("replace those of the table", () => {
+  it("the user's keys replace those of the table", () => {
     const { keys, problems } = boundKeys({ agents: "ctrl+y", output: ["alt+o", "ctrl+x o"] });
     expect(problems).toEqual([]);
     expect(keys.find(({ action }) => action === "agents")?.keys).toEqual(["ctrl+y"]);
@@ -26,7 +26,7 @@ describe("keys of the user", () => {
     [{ agent: "ctrl+y" }, 'keys: there is no action "agent"; did you mean "agents"?'],
     [{ agents: "cmd+y" }, 'keys.agents: "cmd+y" is no key, as ctrl+t or "ctrl+x k" are'],
     ["x", 'keys: use an object such as {"agents": ["ctrl+t"]}'],
-  ])("%j are refused with a reason", (given, problem) => {
+  ])("the user's keys %j are refused with a reason", (given, problem) => {
     const { keys, problems } = boundKeys(given);
     expect(problems).toContain(problem);
     expect(keys.find(({ action }) => action === "agents")?.keys).toEqual(["ctrl+t"]);
@@ -34,7 +34,7 @@ describe("keys of the user", () => {
 });
 
 describe("choices for the terminal", () => {
-  it("are read at the start, said where they are wrong, and stored by the commands", async () => {
+  it("terminal preferences are read at the start, reported when wrong, and stored by the commands", async () => {
     await using folder = await tempFolder({
       "home/terminal.json": JSON.stringify({ vim: true, theme: "pink", keys: { agents: "ctrl+y" } }),
       "work/a.txt": "a",
@@ -70,11 +70,11 @@ describe("images", () => {
     ["shot.webp", "/work/shot.webp"],
     ["see shot.txt", undefined],
     ["one\n/a/b.png", undefined],
-  ])("pasted as %j are found", (text, path) => {
+  ])("images pasted as %j are found", (text, path) => {
     expect(pathOf(text, "/work")).toBe(path);
   });
 
-  it("go along with the prompt when their path is pasted", async () => {
+  it("images are sent along with the prompt when their path is pasted", async () => {
     await using stage = await terminalStage({ steps: [says("I see it.")] });
     const png = Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -91,7 +91,7 @@ describe("images", () => {
     expect(stage.writes.join("")).not.toMatch(/\u001b(?:\]1337|_G)/);
   });
 
-  it("are drawn by the protocol of the terminal, and never in another", () => {
+  it("images are drawn by the protocol of the terminal, and never by another one", () => {
     expect(imageProtocol({ TERM: "xterm-kitty" })).toBe("kitty");
     expect(imageProtocol({ TERM_PROGRAM: "iTerm.app" })).toBe("iterm");
     expect(imageProtocol({ TERM_PROGRAM: "iTerm.app", TMUX: "x" })).toBeUndefined();

@@ -92,7 +92,7 @@ async function bodiesOf(stage: TerminalStage): Promise<string[]> {
 }
 
 describe("replay in the terminal", { timeout: 120_000 }, () => {
-  it("shows the run and the tree at any event as they were live, while the session goes on", async () => {
+  it("a replay shows the run and the tree at any event as they were live, while the session continues", async () => {
     const gates = { middle: gate(), leaf: gate() };
     await using stage = await terminalStage({ steps: nested(gates), columns: 110, rows: 40 });
     await stage.shows(READY);
@@ -152,7 +152,7 @@ describe("replay in the terminal", { timeout: 120_000 }, () => {
     expect(lines.match(/All is done\./g)).toHaveLength(1);
   });
 
-  it("forks the session at the shown event after a second press, and keeps keys of the prompt free", async () => {
+  it("a replay forks the session at the shown event after a second press, and keeps the prompt's keys", async () => {
     const gates = { middle: gate(), leaf: gate() };
     await using stage = await terminalStage({ steps: nested(gates), columns: 110, rows: 40 });
     gates.middle.open();
@@ -222,7 +222,7 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
   const replayOf = (session: TerminalSession, more: Partial<OverlayReplayOptions> = {}) =>
     new OverlayReplay({ session, keys: keyTable, onChange: () => undefined, fork: () => undefined, ...more });
 
-  it("reads the log of a session that another process has open, and takes its new events", async () => {
+  it("a replay reads the log of a session that another process has open, and its new events", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
     await expect.poll(() => stage.attached.view.main.turns).toBe(2);
@@ -248,7 +248,7 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
     replay.close();
   });
 
-  it("refuses a log that would take too much memory, says so, and stays live", async () => {
+  it("a replay refuses a log that would take too much memory, reports that, and stays live", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
     await expect.poll(() => stage.first.view.main.turns).toBe(2);

@@ -11,7 +11,7 @@ const linesOf = (access: Access) =>
 const diff = "--- a/a.sql\n+++ b/a.sql\n@@ -1,2 +1,3 @@\n--- kept secret\n+++ counter\n ```\n+```\n";
 
 describe("the lines of a request in a terminal", () => {
-  it("have no fences, join a label with its only line, and name the changed file once", () => {
+  it("the lines of a request have no fences, join a label with its only line, and name the file once", () => {
     expect(linesOf({ kind: "write", path: "/p/a.sql", intention: "Edit file", diff })).toEqual([
       "File: /p/a.sql",
       "Change:",
@@ -23,7 +23,7 @@ describe("the lines of a request in a terminal", () => {
     ]);
   });
 
-  it("keep every line of a command, also one that looks like a fence", () => {
+  it("the lines of a request keep every line of a command, also one that looks like a fence", () => {
     const command = "cat <<X\n```\n~~~\nX";
     expect(linesOf({ kind: "sandbox-off", command, intention: "Show it" }).slice(1)).toEqual([
       "Command:",

@@ -5,7 +5,7 @@ import { RESET_TERMINAL } from "../../src/terminal/reset.ts";
 const written = (terminal: Terminal, bytes: string): Promise<void> =>
   new Promise((resolve) => terminal.write(bytes, resolve));
 
-it("turns off every mode that a killed process left on, and keeps text and cursor", async () => {
+it("a reset turns off every mode that a killed process left on, and keeps text and cursor", async () => {
   const terminal = new Terminal({ cols: 40, rows: 10, allowProposedApi: true });
   await written(terminal, "one\r\ntwo\r\n› dra");
   const { modes: before } = terminal;

@@ -30,14 +30,14 @@ const liveOf = (draft: string, extra: readonly string[] = []): Live => {
 };
 
 describe("the renderer of the main screen", () => {
-  it("writes nothing when nothing changed", async () => {
+  it("the renderer writes nothing when nothing changed", async () => {
     const terminal = virtualTerminal({ columns: 80, rows: 24 });
     const { draw } = stage(terminal, true);
     await draw(["one"], liveOf("x"));
     expect(await draw([], liveOf("x"))).toBe("");
   });
 
-  it("writes only the rows that changed", async () => {
+  it("the renderer writes only the rows that changed", async () => {
     const terminal = virtualTerminal({ columns: 80, rows: 24 });
     const { draw } = stage(terminal, true);
     await draw([], liveOf("x", ["agent one", "agent two"]));
@@ -47,7 +47,7 @@ describe("the renderer of the main screen", () => {
     expect(terminal.lines()).toEqual(["agent one", "agent two", "== status: idle · understudy", "› xy"]);
   });
 
-  it("takes away rows that are gone", async () => {
+  it("the renderer removes rows that are gone", async () => {
     const terminal = virtualTerminal({ columns: 80, rows: 24 });
     const { draw } = stage(terminal, true);
     await draw(["done"], liveOf("", ["a", "b", "c"]));
@@ -56,14 +56,14 @@ describe("the renderer of the main screen", () => {
     expect(terminal.cursor()).toEqual({ row: 2, column: 2 });
   });
 
-  it("puts the cursor of the terminal on the caret, also behind wide characters", async () => {
+  it("the renderer puts the terminal's cursor on the caret, also behind wide characters", async () => {
     const terminal = virtualTerminal({ columns: 40, rows: 10 });
     const { draw } = stage(terminal, true);
     await draw(["日本語"], liveOf("日本"));
     expect(terminal.cursor()).toEqual({ row: 2, column: 6 });
   });
 
-  it("contains no sequence that clears the screen, the scrollback or sets a scroll region", async () => {
+  it("the renderer's output never clears the screen or the scrollback or sets a scroll region", async () => {
     const terminal = virtualTerminal({ columns: 60, rows: 12 });
     const { draw, bytes } = stage(terminal, true);
     for (let index = 0; index < 50; index++) await draw([marker(index)], liveOf("x".repeat(index)));
@@ -75,7 +75,7 @@ describe("the renderer of the main screen", () => {
     ["a terminal that wraps the caret's line anew", true],
     ["a terminal that cuts the caret's line", false],
   ])(
-    "keeps every line and exactly one live region through 100 random resizes: %s",
+    "the renderer keeps every line and exactly one live region through 100 random resizes: %s",
     async (_, wrapsCaretLine) => {
       await fc.assert(
         fc.asyncProperty(
@@ -203,7 +203,7 @@ describe("a resize while a frame travels", () => {
     ["narrower", { drawnFor: 60, to: 40 }],
     ["narrower, from a width that was kept", { drawnFor: 120, to: 60 }],
     ["wider, from a width that was kept", { drawnFor: 120, to: 180 }],
-  ])("loses no committed line, whichever byte it comes after: %s", async (_, sizes) => {
+  ])("a resize during a frame loses no committed line, whichever byte it comes after: %s", async (_, sizes) => {
     const { length } = await linesAfter({ ...sizes, split: 0 });
     for (let split = 0; split <= length; split++) {
       const { shown } = await linesAfter({ ...sizes, split });
@@ -211,12 +211,15 @@ describe("a resize while a frame travels", () => {
     }
   });
 
-  it.each([[60], [200]])("leaves one live region when the frame arrives in time: %i columns", async (drawnFor) => {
-    const { shown } = await linesAfter({ drawnFor, to: drawnFor, split: 0 });
-    expect(shown).toEqual([...committed, ...wideLive(drawnFor).rows]);
-  });
+  it.each([[60], [200]])(
+    "a resize leaves one live region when the frame arrives in time: %i columns",
+    async (drawnFor) => {
+      const { shown } = await linesAfter({ drawnFor, to: drawnFor, split: 0 });
+      expect(shown).toEqual([...committed, ...wideLive(drawnFor).rows]);
+    },
+  );
 
-  it("loses no committed line, in whichever order sizes and frames arrive", async () => {
+  it("a resize loses no committed line, in whichever order sizes and frames arrive", async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant("resize" as const), columns: fc.integer({ min: 30, max: 200 }) }),
       fc.record({ kind: fc.constant("learn" as const) }),

@@ -12,7 +12,7 @@ const CTRL_C = "\u0003";
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 describe("the interactive terminal", () => {
-  it("paints the prompt before anything is loaded and sends what is typed meanwhile", async () => {
+  it("the terminal draws the prompt before modules are loaded and sends what is typed in the meantime", async () => {
     await using stage = await terminalStage({ steps: [says("Hello to you.")] });
     expect(stage.writes[0]).toContain("›");
     stage.send(`early words${ENTER}`);
@@ -20,7 +20,7 @@ describe("the interactive terminal", () => {
     expect((await stage.lines()).filter((line) => line.includes("› early words"))).toHaveLength(1);
   });
 
-  it("streams an answer into committed lines and returns to the prompt", async () => {
+  it("the terminal streams an answer into committed lines and returns to the prompt", async () => {
     await using stage = await terminalStage({
       steps: [says("# Title\n\nSome **bold** text.\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n")],
     });
@@ -33,7 +33,7 @@ describe("the interactive terminal", () => {
     expect(lines.filter((line) => line.includes("Esc Esc"))).toHaveLength(1);
   });
 
-  it("asks before a write, approves it with one key and shows the diff", async () => {
+  it("the terminal asks before a write, approves it with one key and shows the diff", async () => {
     await using stage = await terminalStage({
       steps: [calls(["create", { path: "made.txt", file_text: "one\ntwo\n" }]), says("It is made.")],
     });
@@ -47,7 +47,7 @@ describe("the interactive terminal", () => {
     expect(await readFile(join(stage.cwd, "made.txt"), "utf8")).toBe("one\ntwo\n");
   });
 
-  it("takes no decision from 40 keys that are typed while a request appears", async () => {
+  it("the terminal takes no decision from 40 keys typed while a request appears", async () => {
     await using stage = await terminalStage({
       steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("never")],
     });
@@ -73,7 +73,7 @@ describe("the interactive terminal", () => {
     expect(await readdir(stage.cwd)).toEqual(["readme.md"]);
   });
 
-  it("marks a command of the user that the model never sees", async () => {
+  it("the terminal marks a command of the user that the model never sees", async () => {
     await using stage = await terminalStage();
     await stage.shows(READY);
     stage.send(`!echo shared${ENTER}`);
@@ -82,7 +82,7 @@ describe("the interactive terminal", () => {
     await stage.shows("● bash echo secret (hidden from the model)");
   });
 
-  it("applies the modes that were chosen before the session was open, and then sends", async () => {
+  it("modes chosen before the session was open are applied before the first prompt is sent", async () => {
     await using stage = await terminalStage({ steps: [says("Planned.")] });
     stage.send(`\u001b[Zthink first${ENTER}`);
     await stage.shows("Planned.");
@@ -91,7 +91,7 @@ describe("the interactive terminal", () => {
     expect(lines).toEqual(["mode: plan", "› think first"]);
   });
 
-  it("denies with words that the agent reads, and keeps the draft", async () => {
+  it("the terminal denies with words that the agent reads, and keeps the draft", async () => {
     await using stage = await terminalStage({
       steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("I read: not there.")],
     });
@@ -109,7 +109,7 @@ describe("the interactive terminal", () => {
     await stage.shows(/^›$/m);
   });
 
-  it("answers a question of the model with a choice", async () => {
+  it("the terminal answers a question of the model with a choice", async () => {
     await using stage = await terminalStage({
       steps: [calls(["ask_user", { question: "Which colour?", choices: ["red", "blue"] }]), says("Blue it is.")],
     });
@@ -121,7 +121,7 @@ describe("the interactive terminal", () => {
     await stage.shows("Blue it is.");
   });
 
-  it("queues with Tab, takes the newest back with the up key and interrupts with Esc", async () => {
+  it("Tab queues a message, the up key removes the newest one, and Esc interrupts", async () => {
     await using stage = await terminalStage({
       steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("Second answered.")],
     });
@@ -142,7 +142,7 @@ describe("the interactive terminal", () => {
     await stage.shows("Second answered.");
   });
 
-  it("writes a draft by itself and brings it back in the next terminal of the folder", async () => {
+  it("the terminal saves a draft automatically and restores it in the next terminal of the folder", async () => {
     await using stage = await terminalStage();
     await stage.shows(READY);
     stage.send("half a thought");
@@ -158,7 +158,7 @@ describe("the interactive terminal", () => {
     await next.shows("› half a thought");
   });
 
-  it("takes a paste of 10 MB byte for byte, as one marker", async () => {
+  it("the terminal accepts a paste of 10 MB byte for byte, as one marker", async () => {
     await using stage = await terminalStage({ steps: [says("Read.")] });
     await stage.shows(READY);
     const text = "0123456789abcde\u0007\u001b[2J\t\n".repeat(500_000);
@@ -177,7 +177,7 @@ describe("the interactive terminal", () => {
   it.each([
     ["behind the bytes that were written before", false],
     ["ahead of them", true],
-  ])("keeps every committed line while an answer streams and sizes change %s", async (_, isAhead) => {
+  ])("the terminal keeps every committed line while an answer streams and sizes change %s", async (_, isAhead) => {
     const paragraphs = Array.from(
       { length: 60 },
       (_, index) => `Paragraph ${index} ${"with many words ".repeat(8)}end.`,
@@ -213,7 +213,7 @@ describe("the interactive terminal", () => {
     expect((await stage.lines()).filter((line) => line.includes("· scripted"))).toHaveLength(1);
   });
 
-  it("leaves with Ctrl+C twice, says how to resume and restores the terminal", async () => {
+  it("Ctrl+C twice leaves the terminal, says how to resume and restores the screen", async () => {
     await using stage = await terminalStage({ steps: [says("Hello.")] });
     await stage.shows(READY);
     stage.send(`hi${ENTER}`);
@@ -232,7 +232,7 @@ describe("the interactive terminal", () => {
     expect(stage.rawMode.at(-1)).toBe(false);
   });
 
-  it("resumes a session: prints its end and continues it", async () => {
+  it("the terminal resumes a session: prints its end and continues it", async () => {
     await using first = await terminalStage({ steps: [says("The answer was 42.")] });
     await first.shows(READY);
     first.send(`remember${ENTER}`);
@@ -255,7 +255,7 @@ describe("the interactive terminal", () => {
     await second.shows("As I said, 42.");
   });
 
-  it("consolidates a long session in a process of its own when the user leaves, where the feature is on", async () => {
+  it("leaving the terminal consolidates a long session in a process of its own, if the feature is on", async () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on" };
     await using stage = await terminalStage({
       steps: [says("one"), says("two"), says("three")],
@@ -276,14 +276,14 @@ describe("the interactive terminal", () => {
     expect(log).toMatch(/"troupe\.shutdown_consolidation","data":\{"outcome":"spawned"/);
   });
 
-  it("opens without a working provider and says so when a prompt fails", async () => {
+  it("the terminal opens without a working provider and says so when a prompt fails", async () => {
     await using stage = await terminalStage({ environment: { TROUPE_BASE_URL: "http://127.0.0.1:9/v1" } });
     await stage.shows(READY);
     stage.send(`hi${ENTER}`);
     await stage.shows(/waits|✗/);
   });
 
-  it("opens when its model cannot be used, says why, keeps what was typed and asks for another", async () => {
+  it("the terminal opens with an unusable model, explains that, keeps the typed text and asks for another", async () => {
     await using stage = await terminalStage({
       environment: { TROUPE_MODEL: "" },
       models: ["big", "small"],
@@ -300,7 +300,7 @@ describe("the interactive terminal", () => {
     await stage.shows("Hello.");
   });
 
-  it("names a model of each provider before the second of one", () => {
+  it("the list of models names a model of each provider before the second of one", () => {
     const ids = ["a/1", "a/2", "a/3", "b/1", "c/1", "b/2"];
     expect(ofEachProvider(ids.map((id) => ({ id }))).map(({ id }) => id)).toEqual([
       ...["a/1", "b/1", "c/1"],
@@ -309,7 +309,7 @@ describe("the interactive terminal", () => {
     ]);
   });
 
-  it("asks for a model on the first run, tests it with one request and stores it only when it answers", async () => {
+  it("the terminal asks for a model on the first run, and stores it only after a successful request", async () => {
     await using stage = await terminalStage({ steps: [httpStatus(401), says("ready")], isModelChosen: false });
     const settings = (): Promise<string> => readFile(join(stage.home, "settings.json"), "utf8").catch(() => "");
     await stage.shows("▌ Which model should answer?");
@@ -323,7 +323,7 @@ describe("the interactive terminal", () => {
     expect(JSON.parse(await settings())).toMatchObject({ model: expect.stringContaining("scripted") });
   });
 
-  it("asks whether the folder is trusted, and goes on either way", async () => {
+  it("the terminal asks whether the folder is trusted, and continues either way", async () => {
     let accepted = 0;
     const trust = async () => ({
       folder: "/somewhere",

@@ -86,7 +86,7 @@ describe("vim mode of the prompt", () => {
     ["visual", "|one two", "ved", "| two"],
     ["visual", "one |two", "viwcx⎋", "one |x"],
     ["lines", "one\n|two\nthree", "yyjp", "one\ntwo\nthree\n|two"],
-  ])("%s: %j with %s", (_, start, keys, end) => {
+  ])("vim mode of the prompt %s: %j with %s", (_, start, keys, end) => {
     expect(typed(start, keys)).toBe(end);
   });
 });

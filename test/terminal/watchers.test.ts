@@ -82,7 +82,7 @@ async function watchWithSdk(client: Client, sessionId: string) {
   return { session, seen, states, fold, lines };
 }
 
-it("shows all watchers the same at every sequence number through a run with 50 agents, and a late one has no gap", async () => {
+it("all watchers show the same at every event of a run with 50 agents, and a late one has no gap", async () => {
   await using folder = await tempFolder({ "work/a.txt": "a\n" });
   const start = (index: number): WantedCall => [
     "task",

@@ -39,7 +39,7 @@ async function play(model: Provider, asked = request(), signal = new AbortContro
 const usage = { inputTokens: 9, outputTokens: 3, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 
 describe("steps of a faux model", () => {
-  it("says text, whole, in chunks that keep characters together, or in given deltas", async () => {
+  it("a faux model sends text whole, in chunks that keep characters together, or in given deltas", async () => {
     const model = fauxModel(says("hello"), says("ab😀c", { chunkSize: 3 }), says(["x", "y"], { usage }));
     expect(await play(model)).toEqual([
       { type: "text", delta: "hello" },
@@ -58,7 +58,7 @@ describe("steps of a faux model", () => {
     model.assertSpent();
   });
 
-  it("numbers calls by tool name over the whole script", async () => {
+  it("a faux model numbers calls by tool name over the whole script", async () => {
     const model = fauxModel(
       calls(["view", { path: "a" }], ["view", { path: "b" }], ["grep"]),
       calls(["view", {}], ["grep", {}, "mine"]),
@@ -76,7 +76,7 @@ describe("steps of a faux model", () => {
     expect(ids(await play(model))).toEqual(["call_view_4"]);
   });
 
-  it("passes on argument text that is not JSON as a call that says so", async () => {
+  it("a faux model passes on argument text that is not JSON as a call that reports it", async () => {
     const [call] = await play(fauxModel(callsWithText("view", '{"path": ')));
     expect(call).toEqual({
       type: "call",
@@ -84,7 +84,7 @@ describe("steps of a faux model", () => {
     });
   });
 
-  it("thinks before what follows, and joins parts into one reply that ends once", async () => {
+  it("a faux model's reasoning comes first, and joined parts are one reply that ends once", async () => {
     const model = fauxModel(
       thinks("hm", says("look"), calls(["view"])),
       thinks("only"),
@@ -103,7 +103,7 @@ describe("steps of a faux model", () => {
     expect((await play(model)).at(-1)).toEqual({ type: "end", stop: "tools" });
   });
 
-  it("fails with a kind, a status, or a rate limit", async () => {
+  it("a faux model fails with a kind, a status, or a rate limit", async () => {
     const failure = async (moves: ReturnType<typeof fails>) => {
       const [end] = await play(fauxModel(moves));
       if (end?.type !== "end" || !end.error) throw new Error("no error");
@@ -130,7 +130,7 @@ describe("steps of a faux model", () => {
     });
   });
 
-  it("stalls until the caller gives up", async () => {
+  it("a faux model stalls until the caller gives up", async () => {
     const abort = new AbortController();
     const events: ModelEvent[] = [];
     for await (const event of fauxModel(together(breaksOff("half"), stalls())).stream(request(), abort.signal)) {
@@ -143,7 +143,7 @@ describe("steps of a faux model", () => {
     ]);
   });
 
-  it("stalls until a promise settles and continues", async () => {
+  it("a faux model stalls until a promise settles and continues", async () => {
     let open = (): void => {};
     const until = new Promise<void>((resolve) => {
       open = resolve;
@@ -158,7 +158,7 @@ describe("steps of a faux model", () => {
     ]);
   });
 
-  it("breaks off and throws like a provider that does", async () => {
+  it("a faux model breaks off and throws like a provider", async () => {
     const thrown = new Error("bug");
     const model = fauxModel(breaksOff("half"), throws(thrown), [{ type: "text", delta: "raw" }]);
     expect(await play(model)).toEqual([
@@ -172,7 +172,7 @@ describe("steps of a faux model", () => {
     ]);
   });
 
-  it("lets a function decide from the request, at its leisure", async () => {
+  it("a function in a faux model decides from the request, synchronously or not", async () => {
     const model = fauxModel(async (shown) => says(`you said ${shown.messages[0]?.content}`));
     expect(await play(model)).toEqual([
       { type: "text", delta: "you said go" },
@@ -180,14 +180,14 @@ describe("steps of a faux model", () => {
     ]);
   });
 
-  it("gives up on a function that never decides when the caller aborts", async () => {
+  it("a faux model gives up on a function that never decides when the caller aborts", async () => {
     const abort = new AbortController();
     setImmediate(() => abort.abort());
     const model = fauxModel(() => new Promise<never>(() => {}));
     expect(await play(model, request(), abort.signal)).toEqual([{ type: "end", stop: "aborted" }]);
   });
 
-  it("reports usage, and refuses to where there is no end", async () => {
+  it("a faux model reports usage, and refuses to where there is no end", async () => {
     expect((await play(fauxModel(withUsage(calls(["a"]), usage)))).at(-1)).toEqual({
       type: "end",
       stop: "tools",
@@ -198,7 +198,7 @@ describe("steps of a faux model", () => {
 });
 
 describe("a faux model and its script", () => {
-  it("keeps frozen copies of what it was shown", async () => {
+  it("a faux model keeps frozen copies of its requests", async () => {
     const model = fauxModel(says("a"));
     const messages = [{ role: "user" as const, content: "before" }];
     const tool = { name: "t", description: "d", parameters: { type: "object" }, run: () => 1 };
@@ -214,7 +214,7 @@ describe("a faux model and its script", () => {
     expect(Object.isFrozen(model.requests[0]?.tools[0]?.parameters)).toBe(true);
   });
 
-  it("fails loudly on a call too many, then and in assertSpent", async () => {
+  it("a faux model fails on an extra call, at once and in assertSpent", async () => {
     const model = fauxModel(says("a"));
     await play(model);
     const [end] = await play(model);
@@ -223,7 +223,7 @@ describe("a faux model and its script", () => {
     expect(() => model.assertSpent()).toThrow(message);
   });
 
-  it("fails loudly on steps that were not used", async () => {
+  it("a faux model fails on steps that were not used", async () => {
     const model = fauxModel(says("a"), says("b"), forAgent("explorer", says("c")));
     await play(model);
     expect(() => model.assertSpent()).toThrow(
@@ -231,7 +231,7 @@ describe("a faux model and its script", () => {
     );
   });
 
-  it("gives agents their own steps in any order of calls", async () => {
+  it("a faux model gives agents their own steps in any order of calls", async () => {
     const model = fauxModel(
       says("root 1"),
       forAgent("explorer", says("explorer 1"), says("explorer 2")),
@@ -253,7 +253,7 @@ describe("a faux model and its script", () => {
     });
   });
 
-  it("knows an agent by its id, then by its name, whatever the prompt says", async () => {
+  it("a faux model knows an agent by its id, then by its name, whatever the prompt says", async () => {
     const model = fauxModel(
       forAgent("explore", says("by name")),
       forAgent("scout", says("by id")),
@@ -268,13 +268,13 @@ describe("a faux model and its script", () => {
     expect(() => model.assertSpent()).toThrow('1 step for agent "task" unused after 3 calls');
   });
 
-  it("takes the agent that the prompt names first", async () => {
+  it("a faux model takes the agent that the prompt names first", async () => {
     const model = fauxModel(forAgent("writer", says("w")), forAgent("lead", says("l")));
     const [first] = await play(model, request({ system: "You are lead. You may ask writer." }));
     expect(first).toEqual({ type: "text", delta: "l" });
   });
 
-  it("has an answer for everything else when asked to, under its own name", async () => {
+  it("a faux model can answer all other calls, under its own name", async () => {
     const model = fauxProvider({ id: "understudy", steps: [says("first"), otherwise(() => calls(["view"]))] });
     expect(model.id).toBe("understudy");
     await play(model);

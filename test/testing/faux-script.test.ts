@@ -10,7 +10,7 @@ async function play(model: FauxModel, system = "", signal = new AbortController(
 }
 
 describe("a faux model from a file", () => {
-  it("blames the file for a call too many, in one line, and not troupe", async () => {
+  it("a faux script is named in the one-line error for an extra call, not troupe", async () => {
     const steps = [{ say: "a" }, { agent: "explorer", say: "b" }, { say: "c" }];
     await using folder = await tempFolder({ "script.json": JSON.stringify({ steps }) });
     const path = folder.at("script.json");
@@ -31,7 +31,7 @@ describe("a faux model from a file", () => {
     expect(() => model.assertSpent()).toThrow(message);
   });
 
-  it("plays every kind of step", async () => {
+  it("a faux script can use every kind of step", async () => {
     const script = {
       steps: [
         { say: "Hello" },
@@ -95,11 +95,11 @@ describe("a faux model from a file", () => {
     ['{"steps":[{"fail":{}}]}', /step 1, field fail: give either a status or a kind$/],
     ['{"steps":[{"fail":{"status":200}}]}', /step 1, field fail\.status: /],
     ['{"steps":[],"usage":{"inputTokens":-1}}', /field usage\.inputTokens: /],
-  ])("says what is wrong with %s", (text, message) => {
+  ])("a faux script with %s gets an error that explains it", (text, message) => {
     expect(() => parseFauxScript(text, "s.json")).toThrow(message);
   });
 
-  it("names a file that is not there", async () => {
+  it("a missing file of a faux script is named in the error", async () => {
     await using folder = await tempFolder();
     await expect(readFauxModel(folder.at("none.json"))).rejects.toThrow(
       /^faux script .*none\.json: there is no such file/,

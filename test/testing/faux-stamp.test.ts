@@ -4,7 +4,7 @@ import { fauxStamp, virtualClock } from "../../src/testing/index.ts";
 const start = Date.UTC(2026, 0, 1);
 
 describe("fauxStamp", () => {
-  it("counts ids per prefix and ticks with each look at the clock", async () => {
+  it("fauxStamp counts ids per prefix and advances with each look at the clock", async () => {
     const stamp = fauxStamp();
     expect([stamp.id("evt"), stamp.id("msg"), stamp.id("evt")]).toEqual(["evt-1", "msg-1", "evt-2"]);
     expect([stamp.now(), stamp.now()]).toEqual([start, start + 1000]);
@@ -15,7 +15,7 @@ describe("fauxStamp", () => {
 });
 
 describe("virtualClock", () => {
-  it("wakes sleepers in the order they are due, those due together in the order they came", async () => {
+  it("virtualClock wakes sleepers in the order of their time, and equal ones in the order of arrival", async () => {
     const clock = virtualClock();
     const woken: string[] = [];
     const sleep = (name: string, ms: number) => clock.sleep(ms).then(() => woken.push(`${name} ${clock.monotonic()}`));
@@ -33,7 +33,7 @@ describe("virtualClock", () => {
     expect([clock.monotonic(), clock.now()]).toEqual([110, start + 110]);
   });
 
-  it("counts sleeps that are begun while time moves on", async () => {
+  it("virtualClock counts sleeps that begin while time moves on", async () => {
     const clock = virtualClock();
     const times: number[] = [];
     const loop = (async () => {
@@ -51,7 +51,7 @@ describe("virtualClock", () => {
     expect(clock.pending).toEqual([]);
   });
 
-  it("lets a sleeper be aborted, before and during", async () => {
+  it("virtualClock lets a sleeper be aborted, before and during its sleep", async () => {
     const clock = virtualClock();
     const abort = new AbortController();
     const sleeping = clock.sleep(10, abort.signal);
@@ -62,7 +62,7 @@ describe("virtualClock", () => {
     expect(clock.pending).toEqual([{ milliseconds: 20, dueMs: 20 }]);
   });
 
-  it("does not run for ever", async () => {
+  it("virtualClock stops a loop that would run forever", async () => {
     const clock = virtualClock();
     const forever = async (): Promise<never> => {
       for (;;) await clock.sleep(1);
@@ -71,7 +71,7 @@ describe("virtualClock", () => {
     await expect(clock.runAll(10)).rejects.toThrow("still asleep after 10 sleeps");
   });
 
-  it("tells when enough are asleep, or that they are not", async () => {
+  it("virtualClock reports when enough sleepers are asleep, or that they are not", async () => {
     const clock = virtualClock();
     const two = clock.untilAsleep(2);
     void clock.sleep(1);

@@ -65,7 +65,7 @@ async function sent(path: string, faults: Faults, moves = reply, isWhole?: (body
 }
 
 describe.each(wires)("faults on the $name wire", ({ path, name }) => {
-  it("falls silent at every border between events, and nowhere else", async () => {
+  it("a stall works at every border between events, and nowhere else", async () => {
     const { body } = await sent(path, {});
     const blocks = body.toString().split("\n\n").slice(0, -1);
     expect(blocks.length).toBeGreaterThan(7);
@@ -79,7 +79,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     );
   });
 
-  it("falls silent before the headers, in the middle of arguments, and before the end", async () => {
+  it("a stall works before the headers, in the middle of arguments, and before the end", async () => {
     const whole = (await sent(path, {})).body.toString();
     const [headers, inArguments, end] = await Promise.all([
       sent(path, { stall: "headers" }, reply, () => true),
@@ -94,13 +94,13 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     expect([whole.includes(finish), end?.body.toString().includes(finish)]).toEqual([true, false]);
   });
 
-  it("continues after a stall that a promise ends", async () => {
+  it("a faulty model server continues after a stall that a promise ends", async () => {
     const stallUntil = new Promise((resolve) => setTimeout(resolve, 10));
     const result = await sent(path, { stall: "arguments", stallUntil });
     expect([result.ending, eventsOf(result.body.toString()).length > 7]).toEqual(["ended", true]);
   });
 
-  it("drops the connection at a byte", async () => {
+  it("a faulty model server drops the connection at a given byte", async () => {
     const whole = (await sent(path, {})).body;
     const places = [0, 1, 100, whole.length - 1, whole.length];
     for (const drop of places) {
@@ -110,12 +110,12 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     expect(await sent(path, { drop: "headers" })).toMatchObject({ ending: "broken", reads: 0 });
   });
 
-  it("delivers what was said before the network failed", async () => {
+  it("a faulty model server delivers the text from before the network failure", async () => {
     const { ending, body } = await sent(path, {}, together(breaksOff("so far"), fails("network")));
     expect([ending, body.toString().includes("so far")]).toEqual(["broken", true]);
   });
 
-  it("cuts a stream in good order but too early", async () => {
+  it("a faulty model server ends a stream in good order but too early", async () => {
     const whole = (await sent(path, {})).body.toString();
     for (const cut of ["arguments", "end", 0, 2] as const) {
       const { ending, body } = await sent(path, { cut });
@@ -124,7 +124,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     }
   });
 
-  it("drips byte by byte, through the middle of characters", async () => {
+  it("a faulty model server sends byte by byte, through the middle of characters", async () => {
     const moves = says("ü😀");
     const whole = await sent(path, {}, moves);
     const dripped = await sent(path, { drip: { bytes: 1, everyMs: 0 } }, moves);
@@ -132,7 +132,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     expect(dripped.reads).toBeGreaterThan(20);
   });
 
-  it("sends nothing but pings", async () => {
+  it("a faulty model server sends nothing but pings", async () => {
     await using server = await modelServer({ steps: [withFaults(reply, { pingsOnlyEveryMs: 2 })] });
     const response = await fetch(`${server.baseUrl}${path}`, { method: "POST", body: '{"stream":true}' });
     let body = "";
@@ -144,7 +144,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
     server.assertSpent();
   });
 
-  it("garbles what it sends and names it wrongly", async () => {
+  it("a faulty model server garbles its data and sends a wrong content type", async () => {
     await using server = await modelServer({
       steps: [
         withFaults(says("a"), { garble: (body) => `\uFEFF${body.replaceAll("\n", "\r\n")}`, contentType: "text/html" }),
@@ -164,7 +164,7 @@ describe.each(wires)("faults on the $name wire", ({ path, name }) => {
 describe("statuses and raw bytes", () => {
   const [chat] = wires;
 
-  it("sends any status with any form of Retry-After", async () => {
+  it("the model server sends any status with any form of Retry-After", async () => {
     const forms = ["1", "Fri, 31 Dec 1999 23:59:59 GMT", "0", "-5", "1000000000", "soon"];
     const steps = [
       ...forms.map((form) => httpStatus(429, { headers: { "retry-after": form } })),
@@ -185,7 +185,7 @@ describe("statuses and raw bytes", () => {
     server.assertSpent();
   });
 
-  it("sends raw bytes as they are, faults included", async () => {
+  it("the model server sends raw bytes as they are, faults included", async () => {
     const bytes = Uint8Array.of(0xff, 0xfe, 0x0a, 0x64);
     await using server = await modelServer({ steps: [rawBytes(bytes), rawBytes("data: x", { drop: 3 })] });
     const first = await watch(server, chat.path);
@@ -194,7 +194,7 @@ describe("statuses and raw bytes", () => {
     server.assertSpent();
   });
 
-  it("waits before the headers on the clock it was given", async () => {
+  it("the model server waits before the headers on the clock it was given", async () => {
     const stamp = virtualClock();
     await using server = await modelServer({ steps: [withFaults(says("a"), { delayMs: 60_000 })], stamp });
     const asked = ask(server, chat, { stream: false });
@@ -205,7 +205,7 @@ describe("statuses and raw bytes", () => {
     expect(server.requests.map(({ atMs }) => atMs)).toEqual([0]);
   });
 
-  it("applies faults to a reply that is not streamed", async () => {
+  it("the model server applies faults to a reply that is not streamed", async () => {
     await using server = await modelServer({
       steps: [withFaults(says("a"), { drop: 10 }), withFaults(says("a"), { cut: "end" }), breaksOff("a")],
     });
@@ -215,7 +215,7 @@ describe("statuses and raw bytes", () => {
     server.assertSpent();
   });
 
-  it("survives a client that speaks nonsense", async () => {
+  it("the model server survives a client that sends garbage", async () => {
     await using server = await modelServer({ steps: [says("a")] });
     const socket = connect(server.port, "127.0.0.1");
     socket.on("error", () => {});
@@ -229,7 +229,7 @@ describe("statuses and raw bytes", () => {
     server.assertSpent();
   });
 
-  it("streams a great many events without waiting on each", async () => {
+  it("the model server streams a great many events without waiting for each one", async () => {
     await using server = await modelServer({ steps: [says(Array.from({ length: 20_000 }, () => "x"))] });
     const spent = processorTime();
     const { body } = await ask(server, chat, { stream: true });

@@ -54,7 +54,7 @@ describe.each(wires)("the $name wire", (wire) => {
         return wire.parse(body, stream);
       });
 
-    it("says text and what it used", async () => {
+    it("the model server sends text and usage", async () => {
       expect(await reply(says("Grüße 😀", { chunkSize: 2, usage }))).toEqual({
         ...nothing,
         text: "Grüße 😀",
@@ -63,7 +63,7 @@ describe.each(wires)("the $name wire", (wire) => {
       });
     });
 
-    it("asks for tools beside text and reasoning", async () => {
+    it("the model server calls tools beside text and reasoning", async () => {
       expect(await reply(thinks("hm", says("I look."), calls(["view", { path: "a" }], ["view", {}])))).toEqual({
         ...nothing,
         text: "I look.",
@@ -76,7 +76,7 @@ describe.each(wires)("the $name wire", (wire) => {
       });
     });
 
-    it("sends deltas of arguments as they are scripted", async () => {
+    it("the model server sends deltas of arguments as they are scripted", async () => {
       const delta = { type: "call_delta", toolCallId: "c", name: "view" } as const;
       const moves: Moves = [
         { ...delta, delta: '{"a"' },
@@ -91,16 +91,16 @@ describe.each(wires)("the $name wire", (wire) => {
       });
     });
 
-    it("ends for reasons of content", async () => {
+    it("the model server ends a reply for reasons of content", async () => {
       expect(await reply(fails("content_filter"))).toEqual({ ...nothing, finish: finish.filter });
     });
 
-    it("waits for a promise before it continues", async () => {
+    it("the model server waits for a promise before it continues", async () => {
       const until = new Promise((resolve) => setTimeout(resolve, 10));
       expect(await reply(stalls(until, says("on")))).toEqual({ ...nothing, text: "on", finish: finish.done });
     });
 
-    it("answers a scripted failure with its status", async () => {
+    it("the model server answers a scripted failure with its status", async () => {
       const failures: [Moves, number, string | null][] = [
         [fails(500), 500, null],
         [fails(401), 401, null],
@@ -121,7 +121,7 @@ describe.each(wires)("the $name wire", (wire) => {
       }
     });
 
-    it("breaks the connection for a network failure and for a throw", async () => {
+    it("the model server breaks the connection for a network failure and for a throw", async () => {
       for (const moves of [fails("network"), throws(new Error("crash")), together(breaksOff("a"), fails("network"))]) {
         await serving([moves], async (server) => {
           await expect(ask(server, wire, { stream })).rejects.toThrow();
@@ -129,7 +129,7 @@ describe.each(wires)("the $name wire", (wire) => {
       }
     });
 
-    it("stays silent until the client gives up", async () => {
+    it("the model server stays silent until the client gives up", async () => {
       const silent = [stalls(), fails("timeout"), together(breaksOff("a"), stalls())];
       await Promise.all(
         silent.map((moves) =>
@@ -146,7 +146,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("breaks off: a stream without its finish, a body that is not whole", async () => {
+  it("the model server breaks off: a stream without its finish, or a body that is not whole", async () => {
     await serving([breaksOff("half a"), breaksOff("half a")], async (server) => {
       const streamed = await ask(server, wire, { stream: true });
       expect(wire.parse(streamed.body, true)).toEqual({ ...nothing, text: "half a" });
@@ -155,7 +155,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("tells of a failure in the middle of a stream", async () => {
+  it("the model server reports a failure in the middle of a stream", async () => {
     await serving([together(breaksOff("half"), fails(529, { message: "busy" }))], async (server) => {
       const { status, body } = await ask(server, wire, { stream: true });
       expect(status).toBe(200);
@@ -163,14 +163,14 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("sends argument text that is not JSON as it is", async () => {
+  it("the model server sends argument text that is not JSON as it is", async () => {
     await serving([callsWithText("view", '{"path":')], async (server) => {
       const { body } = await ask(server, wire, { stream: true });
       expect(wire.parse(body, true).calls).toEqual([{ id: "call_view_1", name: "view", arguments: '{"path":' }]);
     });
   });
 
-  it("sends reasoning that only the provider can read", async () => {
+  it("the model server sends reasoning that only the provider can read", async () => {
     const reply = thinks("hm").map((move) =>
       move.type === "end" ? { ...move, reasoning: { opaque: "secret-signature" } } : move,
     );
@@ -183,7 +183,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("reads the request in the terms of the provider port", async () => {
+  it("the model server reads the request in the terms of the provider port", async () => {
     await serving([says("a")], async (server) => {
       await ask(server, wire, { stream: false, body: wire.conversation });
       expect(server.requests).toEqual([
@@ -217,7 +217,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("plays functions of the request and steps of one agent", async () => {
+  it("the model server plays functions of the request and steps of one agent", async () => {
     const steps: HttpStep[] = [(request) => says(request.system.toUpperCase()), forAgent("explorer", says("mine"))];
     await serving(steps, async (server) => {
       const first = await ask(server, wire, { stream: true, body: wire.conversation });
@@ -226,7 +226,7 @@ describe.each(wires)("the $name wire", (wire) => {
     });
   });
 
-  it("refuses an extra call with an error that is not retried, and reports it again at the end", async () => {
+  it("the model server refuses an extra call with a final error, and reports it again at the end", async () => {
     await using server = await modelServer({ steps: [] });
     const { status, body } = await ask(server, wire, { stream: true, body: wire.prompt("", "hello there") });
     const message = 'model server: unexpected call 1 (the script has 0 steps); the last user message was "hello there"';
@@ -238,7 +238,7 @@ describe.each(wires)("the $name wire", (wire) => {
 describe("the model server", () => {
   const chat = wires[0];
 
-  it("fails on steps that were not used and on faults that never came about", async () => {
+  it("the model server fails on unused steps and on faults that never occurred", async () => {
     await using idle = await modelServer({ steps: [says("a")] });
     expect(() => idle.assertSpent()).toThrow("model server: 1 step unused after 0 calls");
     await using server = await modelServer({ steps: [withFaults(says("a"), { stall: 99 })] });
@@ -246,7 +246,7 @@ describe("the model server", () => {
     expect(() => server.assertSpent()).toThrow("the fault stall at 99 never came about");
   });
 
-  it("refuses to send a retry, which is no event of a wire", async () => {
+  it("the model server refuses to send a retry, which is no event of a wire", async () => {
     const { error } = fails(500)[0] as Extract<Moves[number], { type: "end" }>;
     if (!error) throw new Error("no error");
     await using server = await modelServer({ steps: [[{ type: "retry", attempt: 1, delayMs: 1, error }]] });
@@ -254,7 +254,7 @@ describe("the model server", () => {
     expect(() => server.assertSpent()).toThrow('a "retry" cannot be sent over HTTP');
   });
 
-  it("shares one plan among several servers", async () => {
+  it("the model server shares one plan among several servers", async () => {
     const plan = httpPlan(says("one"), says("two"));
     await using first = await modelServer({ plan });
     await using second = await modelServer({ plan });
@@ -265,7 +265,7 @@ describe("the model server", () => {
     plan.assertSpent();
   });
 
-  it("lets a handler decide for every call, without end", async () => {
+  it("the model server lets a handler decide for every call, without end", async () => {
     await using server = await modelServer({
       handler: ({ number }) => withUsage(calls(["view"], ["view"]), { inputTokens: number }),
     });
@@ -277,14 +277,14 @@ describe("the model server", () => {
     server.assertSpent();
   });
 
-  it("keeps usage from a stream that did not ask for it", async () => {
+  it("the model server keeps usage from a stream that did not ask for it", async () => {
     await serving([says("a", { usage })], async (server) => {
       const body = { ...chat.prompt(), stream_options: {} };
       expect(chat.parse((await ask(server, chat, { stream: true, body })).body, true).usage).toBeUndefined();
     });
   });
 
-  it("lists models, and reports its endpoints on other requests", async () => {
+  it("the model server lists models, and reports its endpoints on other requests", async () => {
     await using server = await modelServer({ models: ["a", "b/c"] });
     const get = async (path: string, init?: RequestInit): Promise<[number, unknown]> => {
       const response = await fetch(`${server.baseUrl}${path}`, init);
@@ -303,13 +303,13 @@ describe("the model server", () => {
     expect(server.requests.map(({ method, path }) => `${method} ${path}`)).toHaveLength(4);
   });
 
-  it("drops old requests when it is configured to keep few", async () => {
+  it("the model server drops old requests when it is configured to keep few", async () => {
     await using server = await modelServer({ keepRequests: 2 });
     for (let round = 0; round < 3; round++) await (await fetch(`${server.url}/models`)).text();
     expect(server.requests.map(({ number }) => number)).toEqual([2, 3]);
   });
 
-  it("closes at once with replies still open, twice if need be", async () => {
+  it("the model server closes at once with replies still open, twice if need be", async () => {
     const server = await modelServer({ steps: [stalls(), withFaults(says("a"), { pingsOnlyEveryMs: 5 })] });
     const open = [1, 2].map(() => ask(server, chat, { stream: true }).catch(() => "broken"));
     while (server.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -321,7 +321,7 @@ describe("the model server", () => {
     await expect(fetch(`${server.url}/models`)).rejects.toThrow();
   });
 
-  it("plays the same steps as the faux model", async () => {
+  it("the model server plays the same steps as the faux model", async () => {
     const steps = [together(says("a"), calls(["view", { path: "p" }])), says("b")];
     const model = fauxModel(...steps);
     const told: { text: string; calls: string[] }[] = [];

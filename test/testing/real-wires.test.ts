@@ -49,7 +49,7 @@ const wires: [string, (endpoint: Endpoint) => Provider][] = [
 ];
 
 describe.each(wires)("the %s wire receives from the model server what the faux model says", (_, connect) => {
-  it.each(replies)("%s", async (_name, moves) => {
+  it.each(replies)("the model server sends on a wire what the faux model sends: %s", async (_name, moves) => {
     await using server = await modelServer({ steps: [moves] });
     const provider = connect({
       id: "faux",

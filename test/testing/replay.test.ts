@@ -10,7 +10,7 @@ function reply(data: Omit<Reply["data"], "messageId">, agentId?: string): Reply 
   return { ...envelope, type: "assistant.message", data: { messageId: "m", ...data } };
 }
 
-it("plays a recorded session again, agent by agent", async () => {
+it("a recorded session is played again, agent by agent", async () => {
   const log: SessionEvent[] = [
     { id: "e", timestamp: "t", parentId: null, type: "user.message", data: { content: "go" } },
     reply({

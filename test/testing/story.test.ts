@@ -29,7 +29,7 @@ function tool(type: "tool.execution_start" | "tool.execution_complete", toolCall
 }
 
 describe("story", () => {
-  it("tells who did what, without what is only shown", () => {
+  it("story lists who did what, without ephemeral events", () => {
     expect(story(events)).toEqual([
       "root user.message",
       "root assistant.message",
@@ -43,7 +43,7 @@ describe("story", () => {
     });
   });
 
-  it("shows where a story differs", () => {
+  it("story shows where two stories differ", () => {
     expectStory(events.slice(0, 3), ["root user.message", "root assistant.message"]);
     expect(() => expectStory(events, ["root user.message", "root abort", "call_task_1 user.message"])).toThrow(
       [
@@ -57,7 +57,7 @@ describe("story", () => {
     );
   });
 
-  it("checks order with gaps and any agent", () => {
+  it("expectOrder checks the order with gaps and any agent", () => {
     expectOrder(events, [
       "root user.message",
       "assistant.message_delta",
@@ -73,7 +73,7 @@ describe("story", () => {
     expect(() => expectNever(events, ["session.idle"])).toThrow('"session.idle" happened');
   });
 
-  it("checks that tool calls pair up", () => {
+  it("expectPaired checks that each tool call has one result", () => {
     expectPaired([tool("tool.execution_start", "a"), tool("tool.execution_complete", "a")]);
     expect(() =>
       expectPaired([
@@ -86,7 +86,7 @@ describe("story", () => {
 });
 
 describe("tempFolder", () => {
-  it("holds a tree of files and is gone at the end of the block", async () => {
+  it("tempFolder holds a tree of files and is removed at the end of the block", async () => {
     let path = "";
     {
       await using folder = await tempFolder({ "a.txt": "1", "b/c/d.txt": "2" });

@@ -166,7 +166,7 @@ const shop = {
 };
 
 test.each(["commit my changes", "write tests", "run the tests", "fix the bug", "I feel a little tired today"])(
-  "%j is declined without a line of code",
+  "the understudy declines %j without a line of code",
   async (prompt) => {
     const { answer, modelCalls } = await playIn(shop, prompt);
     expect(answer).toMatch(/^I (?:cannot do this|did not find a question)/);
@@ -205,10 +205,12 @@ test.each([
   ["Please check this diff", "check"],
   ["fix it", "fix"],
   ["Überprüfe diese Änderung", "überprüfe"],
-])("%j with a piped diff says what it cannot do, then what the diff holds", async (question, verb) => {
-  const answer = await answerIn({}, `${question}\n\n<piped_input>\n${diff}</piped_input>`);
-  expect(answer.split("\n\n_understudy")[0]).toBe(
-    `I cannot do this (“${verb}”): it needs a model that reasons. I can say what the text holds:
+])(
+  "the understudy says what it cannot do for %j with a piped diff, then what the diff contains",
+  async (question, verb) => {
+    const answer = await answerIn({}, `${question}\n\n<piped_input>\n${diff}</piped_input>`);
+    expect(answer.split("\n\n_understudy")[0]).toBe(
+      `I cannot do this (“${verb}”): it needs a model that reasons. I can say what the text holds:
 
 The text is a diff: ${diff.trimEnd().split("\n").length} lines, ${diff.length - 1} characters; 1 file, +3 −2.
 
@@ -224,8 +226,9 @@ The text is a diff: ${diff.trimEnd().split("\n").length} lines, ${diff.length - 
 - line 7  \`// TODO: check c\`
 
 It changes code and no test.`,
-  );
-});
+    );
+  },
+);
 
 const german =
   /^Ich bin das eingebaute Offline-Modell von troupe: .* kein Sprachmodell .* auf Englisch\. .*`troupe models`\.\n\n/;
@@ -243,11 +246,14 @@ test.each([
   ["Pourquoi le ciel est-il bleu ?", /^Je suis le modèle hors ligne intégré à troupe/],
   ["Почему небо голубое?", /^Я встроенная офлайн-модель troupe/],
   ["天空为什么是蓝色的？", /^我是 troupe 内置的离线模型/],
-])("%j is answered first with what the understudy is, in the language of the question", async (prompt, notice) => {
-  const answer = await answerIn(compose, prompt);
-  expect(answer).toMatch(notice);
-  expect(answer).toContain("_understudy: troupe's built-in offline model.");
-});
+])(
+  "the understudy answers %j first with a description of itself, in the language of the question",
+  async (prompt, notice) => {
+    const answer = await answerIn(compose, prompt);
+    expect(answer).toMatch(notice);
+    expect(answer).toContain("_understudy: troupe's built-in offline model.");
+  },
+);
 
 test.each([
   ["Wo ist die Funktion compose definiert?", "`compose`: defined at `src/compose.ts:1`"],
@@ -255,6 +261,6 @@ test.each([
   ["Was macht dieses Repository?", "**kit**"],
   ["このリポジトリは何をしますか？", "**kit**"],
   ["where is compose defined?", "`compose`: defined at `src/compose.ts:1`"],
-])("%j is answered without a notice", async (prompt, start) => {
+])("the understudy answers %j without a notice", async (prompt, start) => {
   expect((await answerIn(compose, prompt)).slice(0, 60)).toContain(start);
 });

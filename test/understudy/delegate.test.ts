@@ -94,7 +94,7 @@ test("an agent that is sent reports the file that speaks for the folder, the mos
   expect(turns).toHaveLength(2);
 });
 
-test("without the tool, or without that agent, it works alone", async () => {
+test("the understudy works alone without the task tool, or without the agent to delegate to", async () => {
   await using at = await stage(manyParts());
   const { answer } = await alone(at);
   const others = taskTool({ agents: () => AGENTS.filter(({ name }) => name !== "explore") });
@@ -112,7 +112,7 @@ test("small repositories, and questions about one thing, need no agents", async 
   expect((await play(large, refuse, "Explain src/orders")).requests).toEqual([]);
 });
 
-test("when no agent may be sent it does all of it alone and says why", async () => {
+test("the understudy works alone when no agent may be started, and says why", async () => {
   await using at = await stage(manyParts());
   const { answer, requests } = await play(at, async () => Promise.reject(new ToolError("Depth limit reached.")));
   expect(requests).toHaveLength(4);
@@ -120,7 +120,7 @@ test("when no agent may be sent it does all of it alone and says why", async () 
   expect(answer).toBe((await alone(at)).answer.replace("\n\n_understudy", `\n\n${note}\n\n_understudy`));
 });
 
-test("reads the part of a failed or backgrounded agent itself, and merges the others", async () => {
+test("the understudy reads the part of a failed or backgrounded agent itself, and merges the others", async () => {
   await using at = await stage(manyParts());
   const work = explorers(at);
   const { answer } = await play(at, async (request) => {
@@ -159,7 +159,7 @@ test("a report of another model is read as far as it keeps the form", async () =
   expect(answer).toContain("- `src/orders/`\n  - `src/orders/price.ts:1` – prices\n");
 });
 
-test("a part of thousands of folders costs little thought", () => {
+test("a part of thousands of folders takes the understudy little processor time", () => {
   const glob = Array.from({ length: 4500 }, (_, index) => `src/f${index}/file-${index}.ts`).join("\n");
   const text = 'import { a } from "../../lib/a.ts";';
   const grep = Array.from({ length: 900 }, (_, index) => `/r/src/f${index}/file-${index}.ts:1:${text}`).join("\n");
@@ -181,7 +181,7 @@ test("a part of thousands of folders costs little thought", () => {
   expect((user + system) / 1e6).toBeLessThan(1);
 });
 
-test("only its own prompt, about a plain folder, sends it into a part", () => {
+test("the understudy explores a part only because of its own prompt about a plain folder", () => {
   expect(partAskedFor(sendInto("src/lib"))).toBe("src/lib");
   expect(partAskedFor(sendInto("пакет/α-1"))).toBe("пакет/α-1");
   for (const folder of ["..", "a/../../b", "a\nb", "a`b", "a*", "{a,b}", ""])

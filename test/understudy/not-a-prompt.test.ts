@@ -41,7 +41,7 @@ test.each([
   ["a skill of ours", wrapped("skill", { name: "x" }, "Write release notes.")],
   ["words of a hook", "The branch is main and the build is green."],
   ["a listing of a hook", "2026-01-01 ok\n2026-01-02 ok\n2026-01-03 ok\n2026-01-04 ok\n2026-01-05 ok"],
-])("%s in the middle of a run is no prompt", (_, injected) => {
+])("%s in the middle of a run is not a prompt for the understudy", (_, injected) => {
   const messages = [user(QUESTION), asking, seen, user(injected)];
   expect(promptsIn(messages)).toEqual({ prompts: [QUESTION], since: messages.slice(1) });
   expect(nextStep(request(messages))).toEqual(nextStep(request(messages.slice(0, 3))));
@@ -66,7 +66,7 @@ test.each([
   "src/a.ts needs a null check",
   "`parseConfig` should be renamed, please check",
   "Do something about the weather in here",
-])("in autopilot %j is not called complete, and the flight ends as blocked", async (prompt) => {
+])("the understudy in autopilot does not call %j complete, and the run ends as blocked", async (prompt) => {
   const messages = [user(prompt)];
   let flight = initialState;
   let step: AutopilotStep = { kind: "wait" };
@@ -82,7 +82,7 @@ test.each([
   expect(promptsIn(messages).prompts).toEqual([prompt]);
 });
 
-test("in autopilot a question that was answered is complete", async () => {
+test("the understudy in autopilot calls an answered question complete", async () => {
   expect((await play([user("where is `parseConfig` defined?")])).calls).toEqual(["task_complete"]);
   expect((await play([user("what failed?\n<piped_input>\nERROR a\n</piped_input>")])).calls).toEqual(["task_complete"]);
 });
@@ -93,7 +93,7 @@ test.each([
   ["research", "how leases expire"],
   ["plan", "explain how this repository is organised"],
   ["subconscious", "run"],
-] as const)("the prompt that /%s makes is answered with what it takes to run it", async (name, wish) => {
+] as const)("the prompt of /%s is answered with what is needed to run it", async (name, wish) => {
   const prompt = await promptOf(name, wish);
   const step = nextStep(request([user(prompt)]));
   expect(step).toEqual(needsModel(name));
@@ -105,7 +105,7 @@ test.each([
   expect((await play([user(prompt)])).calls).toEqual([]);
 });
 
-test("an empty pipe is called empty", async () => {
+test("the understudy reports an empty pipe as empty", async () => {
   const { text, calls } = await play([user("Summarise this\n\n<piped_input>\n\n</piped_input>")]);
   expect(text).toMatch(/^The piped input was empty/);
   expect(calls).toEqual([]);

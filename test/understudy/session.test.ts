@@ -42,7 +42,7 @@ async function withSession(
 
 const lastWords = (session: Session): string => dataOf(session.events, "assistant.message").at(-1)?.content ?? "";
 
-test("instructions that are found on the way do not turn a question into another", async () => {
+test("instructions found on the way do not change the understudy's question", async () => {
   await withSession(monorepo, {}, async (session) => {
     await submit(session, "Explain how this repository is organised");
     const kinds = dataOf(session.events, "system.notification").map(({ kind }) => kind.type);
@@ -52,7 +52,7 @@ test("instructions that are found on the way do not turn a question into another
   });
 });
 
-test("in autopilot work that it cannot do ends as blocked, and a question as complete", async () => {
+test("the understudy in autopilot ends impossible work as blocked, and a question as complete", async () => {
   await withSession(monorepo, { mode: "autopilot" }, async (session) => {
     const fixed = await submit(session, "Fix the bug in packages/api/index.ts");
     expect(fixed).toMatchObject({ kind: "answered", verdict: { kind: "blocked" } });

@@ -8,7 +8,7 @@ async function answerIn(files: Readonly<Record<string, string>>, prompt: string)
   return (await drive(at.cwd, prompt, { scratch: at.scratch })).answer;
 }
 
-test("where not every folder was looked at, the numbers say so", async () => {
+test("the understudy's numbers say where not every folder was searched", async () => {
   const files = Object.fromEntries(
     Array.from({ length: 2000 }, (_, index) => [`part-${index % 20}/file-${index}.ts`, "export {};\n"]),
   );
@@ -28,14 +28,14 @@ test("names are not cut at letters outside ASCII", async () => {
   expect(overview).not.toContain("`gr`");
 });
 
-test("the part asked for stands first", async () => {
+test("the understudy shows the requested part first", async () => {
   expect(await answerIn(typescript, "how do I run the tests?")).toMatch(
     /^\*\*Build and test\*\*\n- `npm run test` → `vitest run`/,
   );
   expect(await answerIn(typescript, "List the entry points")).toMatch(/^\*\*Entry points\*\*\n- `src\/cli.ts`/);
 });
 
-test("what needs reasoning is not searched for", async () => {
+test("the understudy does not search for questions that need reasoning", async () => {
   const answer = await answerIn({ "a.ts": "export const deadline = 1;\n" }, "Find dead code");
   expect(answer).toContain("I cannot find dead code: that needs reasoning");
   expect(answer).not.toContain("deadline");
@@ -54,7 +54,7 @@ test("a short file is shown, without a line that is not there", async () => {
   expect(await answerIn({ "a.py": "print(1)\n" }, "Explain a.py")).toContain("1  print(1)\n```");
 });
 
-test("in a subfolder of a repository, the answer says that only it was searched", async () => {
+test("the understudy says in a subfolder of a repository that it searched only there", async () => {
   await using at = await stage(typescript);
   const root = at.cwd.slice(0, at.cwd.lastIndexOf("/"));
   const facts = `- Working folder: ${at.cwd}\n- Git root: ${root}\n`;

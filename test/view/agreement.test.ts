@@ -24,7 +24,7 @@ const each = (check: (log: Recorded) => void): void => {
 };
 
 describe("watchers agree", () => {
-  it("gives the same view to one that folds a snapshot and the rest as to one that saw everything", () => {
+  it("a view folded from a snapshot and the rest equals one that saw all events", () => {
     each(({ name, events }) => {
       const all = folded(events).view;
       fc.assert(
@@ -37,7 +37,7 @@ describe("watchers agree", () => {
     });
   });
 
-  it("leaves a snapshot unchanged while the view continues", () => {
+  it("a snapshot stays unchanged while the view continues", () => {
     each(({ name, events }) => {
       const view = folded(events.slice(0, events.length / 2));
       const snapshot = view.snapshot();
@@ -47,7 +47,7 @@ describe("watchers agree", () => {
     });
   });
 
-  it("shows the same at every sequence number to a live watcher and to one that reads the log", () => {
+  it("a live watcher and one that reads the log show the same at every sequence number", () => {
     each(({ name, events }) => {
       if (name === "rewind") return;
       const [live, late] = [new SessionView(), new SessionView()];
@@ -61,7 +61,7 @@ describe("watchers agree", () => {
     });
   });
 
-  it("replays any sequence number in any order as a fold from the beginning would show it", () => {
+  it("a replay of any sequence number in any order equals a fold from the beginning", () => {
     each(({ name, events }) => {
       if (name === "rewind") return;
       const stored = storedOf(events);
@@ -76,7 +76,7 @@ describe("watchers agree", () => {
     });
   });
 
-  it("asks for a reload when a rewind takes back what it has shown, and a replay leaves that out", () => {
+  it("a view asks for a reload when a rewind removes shown events, and a replay omits them", () => {
     const events = storedOf(logs.find(({ name }) => name === "rewind")?.events ?? []);
     const place = events.findIndex(({ type }) => type === "troupe.rewound");
     const texts = (view: SessionView): string[] =>

@@ -21,7 +21,7 @@ const ENTRY = `
   }
 `;
 
-it("bundles for a browser without Node or zod, and folds a log there as it does here", async () => {
+it("the view is bundled for a browser without Node or zod, and folds a log there as here", async () => {
   const { outputFiles } = await build({
     stdin: { contents: ENTRY, resolveDir: process.cwd(), loader: "ts" },
     bundle: true,

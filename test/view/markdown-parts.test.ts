@@ -22,7 +22,7 @@ function fed(text: string, cuts: readonly number[]): MarkdownPart[] {
 }
 
 describe("parts of Markdown", () => {
-  it("are the same however the text is cut into pieces", () => {
+  it("parts of Markdown are the same however the text is cut into pieces", () => {
     fc.assert(
       fc.property(markdown, fc.array(fc.nat(), { maxLength: 20 }), (text, cuts) => {
         expect(fed(text, cuts)).toEqual(partsOf(text));
@@ -30,7 +30,7 @@ describe("parts of Markdown", () => {
     );
   });
 
-  it("hold every word of the text once, in order, and stay small", () => {
+  it("parts of Markdown hold every word of the text once, in order, and stay small", () => {
     fc.assert(
       fc.property(markdown, (text) => {
         const isFence = /^ *(`{3,}|~{3,})/;
@@ -46,7 +46,7 @@ describe("parts of Markdown", () => {
     );
   });
 
-  it("end with paragraphs, headings, items, tables and fences", () => {
+  it("parts of Markdown end with paragraphs, headings, items, tables and fences", () => {
     const text =
       "Intro\nwrapped\n# Head\n- one\n- two\n  more\n\n| a |\n|---|\n| 1 |\nafter\n```js\na\n\n# no head\n```\nend";
     expect(partsOf(text).map(({ kind, text: source, gap, language }) => [kind, source, gap, language])).toEqual([
@@ -61,7 +61,7 @@ describe("parts of Markdown", () => {
     ]);
   });
 
-  it("cut a long fence into pieces that know whether it opens or closes there", () => {
+  it("parts of Markdown cut a long fence into pieces that know whether it opens or closes there", () => {
     const code = Array.from({ length: 90 }, (_, index) => `line ${index}`).join("\n");
     const parts = partsOf(`\`\`\`\n${code}\n\`\`\`\n`);
     expect(parts.map(({ text, isFirst, isLast }) => [text.split("\n").length, isFirst, isLast])).toEqual([
@@ -71,7 +71,7 @@ describe("parts of Markdown", () => {
     ]);
   });
 
-  it("show what is still being written", () => {
+  it("parts of Markdown show what is still being written", () => {
     const splitter = newSplitter();
     expect(feed(splitter, "```py\nprint(1)\npri")).toEqual([]);
     expect(tailOf(splitter)).toMatchObject({ kind: "code", language: "py", text: "print(1)\npri", isLast: false });

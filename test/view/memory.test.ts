@@ -7,7 +7,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 const isSlow = process.env.TROUPE_SLOW !== undefined;
 const EVENTS = isSlow ? 200_000 : 30_000;
 
-it(`grows by at most 20 MB over ${EVENTS.toLocaleString("en-US")} events that nobody drains`, async () => {
+it(`a view grows by at most 20 MB over ${EVENTS.toLocaleString("en-US")} events that nobody drains`, async () => {
   await using folder = await tempFolder();
   const outfile = join(folder.path, "memory.mjs");
   const entry = join(import.meta.dirname, "memory-program.ts");

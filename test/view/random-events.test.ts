@@ -29,7 +29,7 @@ const disorder = (): fc.Arbitrary<SessionEvent[]> =>
     { maxLength: 300 },
   );
 
-it("folds events in any order without a failure, and answers every question about the result", () => {
+it("a view folds events in any order without a failure, and answers every query afterwards", () => {
   fc.assert(
     fc.property(disorder(), (events) => {
       const made = new SessionView();

@@ -7,7 +7,7 @@ const stored = [...syntheticEvents(1_500)].filter(({ ephemeral }) => ephemeral !
 const isTurn = ({ type }: SessionEvent): boolean => type === "assistant.turn_start";
 
 describe("a replay", () => {
-  it("shows a log that grows as it shows the whole one, however many checkpoints it has made", () => {
+  it("a replay shows a growing log like the whole one, however many checkpoints it has", () => {
     const whole = new Replay(stored);
     const growing = new Replay([], 1);
     for (const [index, event] of stored.entries()) {
@@ -18,7 +18,7 @@ describe("a replay", () => {
       expect(growing.at(at).view, `${at}`).toEqual(whole.at(at).view);
   });
 
-  it("follows a rewind that is appended later", () => {
+  it("a replay follows a rewind that is appended later", () => {
     const parentId = stored[9]?.id ?? null;
     const rewound = { ...stored[20], id: "rewound", parentId, type: "troupe.rewound", data: { eventsRemoved: 10 } };
     const first = stored.slice(0, 20);
@@ -31,7 +31,7 @@ describe("a replay", () => {
     expect(growing.at(21).view.sequence).toBe(11);
   });
 
-  it("steps from one matching event to the next, and back to the one before what is shown", () => {
+  it("a replay steps from one matching event to the next, and back to the previous one", () => {
     const replay = new Replay(stored);
     const turns = stored.flatMap((event, index) => (isTurn(event) ? [index + 1] : []));
     const [first = 0, second = 0, third = 0] = turns;
@@ -44,7 +44,7 @@ describe("a replay", () => {
     expect(replay.step(stored.length, 1, isTurn)).toBeUndefined();
   });
 
-  it("makes every checkpoint once when it is prepared, also for events that came later", () => {
+  it("a prepared replay creates every checkpoint once, also for events that came later", () => {
     const replay = new Replay(stored.slice(0, 250), 100);
     expect([...replay.prepare()]).toEqual([100, 200]);
     for (const event of stored.slice(250, 350)) replay.append(event);

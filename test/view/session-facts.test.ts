@@ -17,7 +17,7 @@ function folded(...events: readonly (SessionEvent | readonly SessionEvent[])[]):
 }
 
 describe("facts of the session", () => {
-  it("follow mode, model, name, folder and limits", () => {
+  it("facts of the session follow mode, model, name, folder and limits", () => {
     const { view } = folded(
       said("session.start", {
         ...{ sessionId: "s", version: 1, producer: "troupe", copilotVersion: "1", startTime: "now" },
@@ -43,7 +43,7 @@ describe("facts of the session", () => {
     expect(view.main.blocks.map(({ kind }) => kind)).toEqual(["user", "mode", "model", "error"]);
   });
 
-  it("give advice with errors", () => {
+  it("facts of the session give advice with errors", () => {
     const adviceOf = (data: Partial<EventData<"session.error">>) => {
       const [block] = folded(said("session.error", { errorType: "request", message: "no", ...data })).drain();
       return block?.kind === "error" ? block.advice : undefined;
@@ -70,7 +70,7 @@ describe("facts of the session", () => {
     ]);
   });
 
-  it("follow runs of factories through their phases to the end", () => {
+  it("facts of the session follow runs of factories through their phases to the end", () => {
     const { view } = folded(
       said("troupe.factory_run", {
         ...{ runId: "r", factoryName: "build", description: "d", args: null, declaredLimits: {} },
@@ -94,7 +94,7 @@ describe("facts of the session", () => {
     expect(ended.view.runs.get("r")).toMatchObject({ status: "error", error: "broke" });
   });
 
-  it("count how often autopilot sent the agent on since the last message of a person", () => {
+  it("facts of the session count how often autopilot sent the agent on since the last message of a person", () => {
     const sentOn = said("user.message", { content: "", source: "autopilot" });
     const made = folded(said("user.message", { content: "go" }), sentOn, sentOn);
     expect(made.view.autopilot.continues).toBe(2);
@@ -106,7 +106,7 @@ describe("facts of the session", () => {
 });
 
 describe("the attention list", () => {
-  it("holds questions, forms, sign-ins, limits and memory proposals of any agent, oldest first, until they are answered", () => {
+  it("the attention list has requests of any agent, oldest first, until they are answered", () => {
     const made = folded(
       created("scout"),
       running("scout"),
@@ -132,7 +132,7 @@ describe("the attention list", () => {
     expect(kinds()).toEqual([]);
   });
 
-  it("names the workers of a call instead of its arguments", () => {
+  it("the attention list names the workers of a call instead of its arguments", () => {
     const agents = [
       { id: "one", role: "scout", task: "look" },
       { id: "two", role: "review", task: "read" },
@@ -143,7 +143,7 @@ describe("the attention list", () => {
     expect(view.main.lastTool?.title).toBe("subagents_run one (scout), two (review)");
   });
 
-  it("finds the words of a question in the log, where only its id is stored", () => {
+  it("the attention list finds the text of a question in the log, where only its id is stored", () => {
     const question = { question: "Which one?", choices: ["red", "blue"], allow_freeform: false };
     const { view } = folded(
       said("tool.execution_start", { toolCallId: "c", toolName: "ask_user", arguments: question }),
@@ -154,7 +154,7 @@ describe("the attention list", () => {
     ]);
   });
 
-  it("closes what an agent asked when the agent ends", () => {
+  it("the attention list removes an agent's requests when the agent ends", () => {
     const made = folded(
       created("scout"),
       running("scout"),
@@ -166,7 +166,7 @@ describe("the attention list", () => {
 });
 
 describe("agents", () => {
-  it("are rows of a tree, with workers of one message below the head of their group", () => {
+  it("agents are rows of a tree, with workers of one message below the head of their group", () => {
     const worker = (id: string): SessionEvent[] => [
       created(id, { description: id }),
       step(id, { stepId: "result", title: id, status: "completed", note: "found it" }),
@@ -179,7 +179,7 @@ describe("agents", () => {
     ).toEqual(["a", " b", "2 workers: 2 completed", " w1", " w2"]);
   });
 
-  it("name their own work tree, or that of their parent", () => {
+  it("agents name their own worktree, or that of their parent", () => {
     const folder = "/state/session/worktrees";
     const { view } = folded(
       created("a", { worktree: folder }),
@@ -190,7 +190,7 @@ describe("agents", () => {
     expect(trees).toEqual([`${folder}/a`, `${folder}/a`, undefined]);
   });
 
-  it("are dropped beyond a limit, the oldest that ended first, and their cost stays with their parents", () => {
+  it("agents are dropped beyond a limit, first ended first, and their cost stays with their parents", () => {
     const made = new SessionView();
     for (let index = 0; index < 1_200; index++) {
       made.apply(created(`a${index}`));

@@ -11,7 +11,7 @@ function folded(...events: readonly (SessionEvent | readonly SessionEvent[])[]):
 }
 
 describe("the transcript", () => {
-  it("commits the parts of a reply while it is streamed, and each part once", () => {
+  it("the transcript commits the parts of a reply while it is streamed, and each part once", () => {
     const made = folded(said("assistant.turn_start", { turnId: "1" }));
     const say = (deltaContent: string) =>
       made.apply({ ...said("assistant.message_delta", { messageId: "m", deltaContent }), ephemeral: true });
@@ -34,7 +34,7 @@ describe("the transcript", () => {
 });
 
 describe("waits", () => {
-  it("shows why an agent waits as a chain that ends with the approval", () => {
+  it("the view shows why an agent waits as a chain that ends with the approval", () => {
     const { view } = folded(
       said("user.message", { content: "go" }),
       said("tool.execution_start", { toolCallId: "c1", toolName: "task", arguments: { name: "scout" } }),
@@ -66,7 +66,7 @@ describe("waits", () => {
 });
 
 describe("waits of calls", () => {
-  it("shows the lock that a call waits for and its holder, until it has it", () => {
+  it("the view shows the lock that a call waits for and its holder, until the call has it", () => {
     const made = folded(
       said("user.message", { content: "go" }),
       said("tool.execution_start", { toolCallId: "c", toolName: "edit", arguments: { path: "a.ts" } }),
@@ -77,7 +77,7 @@ describe("waits of calls", () => {
     expect(waitChain(made.view)).toEqual([]);
   });
 
-  it("shows a call that is held back by a rate limit, and until when", () => {
+  it("the view shows a call that is held back by a rate limit, and until when", () => {
     const made = folded(
       said("assistant.turn_start", { turnId: "1" }),
       said("troupe.model_wait", { reason: "rate_limit", waiting: 3, delayMs: 60_000 }),
@@ -91,7 +91,7 @@ describe("waits of calls", () => {
 });
 
 describe("costs", () => {
-  it("sums what an agent and everything below it used", () => {
+  it("the cost of an agent includes everything below it", () => {
     const { view } = folded(
       created("a"),
       running("a"),

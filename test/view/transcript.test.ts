@@ -46,7 +46,7 @@ const tellingOf = (events: readonly SessionEvent[], agentId?: string): string[] 
   [...transcriptOf(storedOf(events), agentId)].map(told);
 
 describe("transcripts of recorded sessions", () => {
-  it("show messages, reasoning, calls, todos, questions, plans and modes in order", () => {
+  it("transcripts show messages, reasoning, calls, todos, questions, plans and modes in order", () => {
     expect(tellingOf(eventsOf("tools"))).toEqual([
       "user: Look at a.txt⏎and change it",
       "reasoning: I should look first.",
@@ -73,7 +73,7 @@ describe("transcripts of recorded sessions", () => {
     ]);
   });
 
-  it("show head, tail and diff of calls, and name the event with the full text", () => {
+  it("transcripts show head, tail and diff of calls, and name the event with the full text", () => {
     const events = eventsOf("tools");
     const cards = [...transcriptOf(storedOf(events))].flatMap((block) => (block.kind === "tool" ? [block] : []));
     const bash = cards.find(({ card }) => card.name === "bash");
@@ -88,7 +88,7 @@ describe("transcripts of recorded sessions", () => {
     expect(edited && fullDiff(edited)).toContain("+two");
   });
 
-  it("show the run of each agent by itself, with its approvals", () => {
+  it("transcripts show the run of each agent by itself, with its approvals", () => {
     const events = eventsOf("agents");
     expect(tellingOf(events, "deep")).toEqual([
       "user: @deep look around",
@@ -102,7 +102,7 @@ describe("transcripts of recorded sessions", () => {
     expect(tellingOf(events).filter((text) => text.startsWith("scout"))).toEqual([]);
   });
 
-  it("show a reply that broke off, an interruption and a compaction", () => {
+  it("transcripts show a reply that broke off, an interruption and a compaction", () => {
     expect(tellingOf(eventsOf("trouble"))).toEqual(
       expect.arrayContaining([
         "text: Half of an",
@@ -114,7 +114,7 @@ describe("transcripts of recorded sessions", () => {
     expect(tellingOf(eventsOf("compaction"))).toContain("compaction");
   });
 
-  it("hand out each block once, however often and whenever they are drained", () => {
+  it("transcripts hand out each block once, however often and whenever they are drained", () => {
     for (const { events } of logs) {
       const whole = [...transcriptOf(storedOf(events))].map(({ id }) => id);
       fc.assert(
@@ -143,7 +143,7 @@ function watched(name: string, look: (view: View, event: SessionEvent) => void):
 }
 
 describe("a recorded session while it runs", () => {
-  it("shows the chain from the main agent to the approval two levels down, and what the approval blocks", () => {
+  it("a recorded session shows the chain to an approval two levels down, and what the approval blocks", () => {
     const chains = new Set<string>();
     const blocked = new Set<string>();
     watched("agents", (view) => {
@@ -156,7 +156,7 @@ describe("a recorded session while it runs", () => {
     expect([...blocked]).toEqual(["scout/deep blocks deep,scout,"]);
   });
 
-  it("closes every request when it is answered", () => {
+  it("a recorded session closes every request when it is answered", () => {
     const asked = new Set<string>();
     let open = 0;
     for (const name of ["agents", "tools"]) {
@@ -175,7 +175,7 @@ describe("a recorded session while it runs", () => {
     }
   });
 
-  it("shows queued messages until they are delivered", () => {
+  it("a recorded session shows queued messages until they are delivered", () => {
     const queued = new Set<string>();
     watched("tools", (view) => {
       for (const { text } of view.queue) queued.add(text);
@@ -183,7 +183,7 @@ describe("a recorded session while it runs", () => {
     expect([...queued]).toEqual(["and then?"]);
   });
 
-  it("shows a rate limit with its end, and context usage", () => {
+  it("a recorded session shows a rate limit with its end, and context usage", () => {
     const waits: unknown[] = [];
     let context: View["main"]["context"];
     watched("trouble", (view, event) => {
@@ -198,7 +198,7 @@ describe("a recorded session while it runs", () => {
     expect(context).toMatchObject({ currentTokens: expect.any(Number), tokenLimit: expect.any(Number) });
   });
 
-  it("shows coordinated workers as cards of one group, with their results", () => {
+  it("a recorded session shows workers as cards of one group, with their results", () => {
     let cards: unknown[] = [];
     watched("workers", (view) => {
       cards = [...view.agents.values()].map(({ card }) => [card?.title, card?.group, card?.result?.summary]);

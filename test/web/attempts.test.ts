@@ -25,7 +25,7 @@ describe.skipIf(!SLOW || noBrowser !== undefined)(
     });
     afterAll(() => browser?.[Symbol.asyncDispose]());
 
-    it("shows what the recorded tokens cost on other models, the cheapest first", async () => {
+    it("the page shows what the recorded tokens cost on other models, the cheapest first", async () => {
       const usage = { inputTokens: 10_000, outputTokens: 1_000 };
       await using stage = await webStage({
         files: { "home/providers.json": providers },
@@ -51,7 +51,7 @@ describe.skipIf(!SLOW || noBrowser !== undefined)(
       expect(tab.trouble).toEqual([]);
     });
 
-    it("compares three attempts in one table, and merges the one that is clicked", async () => {
+    it("the page compares three attempts in one table, and merges the one that is clicked", async () => {
       await using stage = await webStage({ steps: [says("hello")] });
       const git = (...args: string[]): void => void execFileSync("git", ["-C", stage.cwd, ...args]);
       git("init", "-q");

@@ -15,21 +15,21 @@ const usage = (index: number, more: Partial<Usage> = {}): Usage => ({
 const usages = Array.from({ length: 48 }, (_, index) => usage(index));
 const lastOf = (values: readonly (number | null)[]): number => values.findLast((value) => value !== null) ?? 0;
 
-it.each(["all", "agent", "model"] as const)("adds the lines per %s up to the whole", (by) => {
+it.each(["all", "agent", "model"] as const)("the cost lines per %s add up to the total", (by) => {
   const sum = (measure: "tokens" | "cost"): number =>
     seriesOf(usages, measure, by).lines.reduce((whole, { values }) => whole + lastOf(values), 0);
   expect(sum("tokens")).toBe(48 * 110);
   expect(sum("cost")).toBeCloseTo(0.48, 10);
 });
 
-it("gives six agents a line of their own and the others one together", () => {
+it("the cost chart gives six agents a line of their own and the others one together", () => {
   const { lines, times } = seriesOf(usages, "tokens", "agent");
   expect(lines.map(({ name }) => name)).toContain("others");
   expect(lines).toHaveLength(7);
   expect(times).toHaveLength(48);
 });
 
-it("shows sums, the median time and the share of cached tokens per day", () => {
+it("the cost page shows sums, the median time and the share of cached tokens per day", () => {
   const of = (measure: Parameters<typeof seriesOf>[1]) => seriesOf(usages, measure, "day");
   expect(of("tokens").times).toHaveLength(3);
   expect(of("tokens").lines[0]?.values.reduce((sum: number, value) => sum + (value ?? 0), 0)).toBe(48 * 110);
@@ -37,7 +37,7 @@ it("shows sums, the median time and the share of cached tokens per day", () => {
   expect(of("cache hits").lines[0]?.values).toEqual([25, 25, 25]);
 });
 
-it("adds the rows of agents up to the cent, with children and with agents that the view has dropped", () => {
+it("the rows of agents add up to the cent, with children and with agents that the view has dropped", () => {
   const fold = new SessionView();
   const task = (taskId: string, parentId: string | undefined, index: number): void => {
     const about = { taskId, toolCallId: `c${index}`, kind: "agent", agentName: "task", agentDisplayName: "Task" };

@@ -34,7 +34,7 @@ describe.runIf(without === undefined)("a session of a database in the page", () 
   };
   const saidIn = (page: Page, words: string) => page.waitForSelector(`.blocks:has-text("${words}")`);
 
-  it("is listed, followed live, answered while it is parked, continued, replayed and found", async () => {
+  it("a database session in the page is listed, followed, answered while parked, continued and found", async () => {
     cluster.play(
       "zebra",
       calls(["bash", { command: "echo striped", description: "look" }]),

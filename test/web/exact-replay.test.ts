@@ -87,7 +87,7 @@ function plain({ view }: SessionView): unknown {
 const some = (count: number, below: number): Set<number> =>
   new Set(Array.from({ length: count }, () => 1 + Math.floor(Math.random() * below)));
 
-it(`shows ${AGENTS} agents and their files at random events as they were`, { timeout: 300_000 }, async () => {
+it(`the page shows ${AGENTS} agents and their files at random events as they were`, { timeout: 300_000 }, async () => {
   const gate = turnstile();
   const shared = Array.from({ length: AGENTS }, (_, agent) => `line ${agent}\n`).join("");
   await using stage = await webStage({

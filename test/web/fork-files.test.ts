@@ -45,7 +45,7 @@ function storedIn(folder: string): string {
 }
 
 describe("the files of a fork", () => {
-  it("leave out .env files and what their links lead to, and store them nowhere in the repository", async () => {
+  it("the files of a fork omit .env files and the targets of their links, and store them nowhere", async () => {
     await using stage = await webStage({ steps: [says("hello")] });
     commitAll(stage.cwd);
     execFileSync(
@@ -65,7 +65,7 @@ describe("the files of a fork", () => {
     expect(storedIn(stage.cwd)).not.toContain("CANARY");
   });
 
-  it("leave out uncommitted files that a rule denies to read", async () => {
+  it("the files of a fork omit uncommitted files that a rule denies to read", async () => {
     const rules = { permissions: { deny: ["read(notes/**)"] } };
     const files = { "home/settings.json": JSON.stringify(rules) };
     await using stage = await webStage({ steps: [says("hello")], files });
@@ -77,7 +77,7 @@ describe("the files of a fork", () => {
     expect(storedIn(stage.cwd)).not.toContain("CANARY");
   });
 
-  it("leave out a file to which a removed .env link led", async () => {
+  it("the files of a fork omit a file to which a removed .env link led", async () => {
     await using stage = await webStage({ steps: [says("hello")] });
     commitAll(stage.cwd);
     const secret = join(stage.cwd, "real-secrets");
@@ -89,7 +89,7 @@ describe("the files of a fork", () => {
     expect(storedIn(stage.cwd)).not.toContain("CANARY");
   });
 
-  it("do not include git's own files, which a later command changed", async () => {
+  it("the files of a fork do not include git's own files, which a later command changed", async () => {
     const command = "git -c user.name=a -c user.email=a@example.com commit -qam later; echo late > readme.md";
     const steps = [calls(["bash", { command, description: "commit" }]), says("done")];
     await using stage = await webStage({ steps, files: { ...allows("shell") } });

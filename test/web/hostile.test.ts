@@ -132,7 +132,7 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
   });
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
-  it("have no effect in any view", async () => {
+  it("hostile texts have no effect in any view", async () => {
     await using stage = await webStage();
     const store = jsonlStore({ root: stage.home, disk: nodeDisk, stamp: systemStamp });
     const log = await store.create("hostile");
@@ -181,7 +181,7 @@ describe.skipIf(noBrowser !== undefined)(`hostile texts${noBrowser ? ` (skipped:
     await log.close();
   });
 
-  it.runIf(SLOW)("have no effect in an exported file, which replays offline", async () => {
+  it.runIf(SLOW)("hostile texts have no effect in an exported file, which replays offline", async () => {
     await using stage = await webStage();
     const events = hostileEvents("hostile");
     let html = "";

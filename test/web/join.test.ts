@@ -34,7 +34,7 @@ async function otherServer(stage: WebStage): Promise<OtherServer> {
   };
 }
 
-it("answers a request of a session that another process has open, in that process", async () => {
+it("the page answers a request of a session that another process has open, in that process", async () => {
   const steps = [calls(["bash", { command: "echo hello > made.txt", description: "make" }]), says("made")];
   await using stage = await webStage({ steps });
   await using other = await otherServer(stage);
@@ -54,7 +54,7 @@ it("answers a request of a session that another process has open, in that proces
   expect(await stage.call(method, answer)).toEqual({ success: false });
 });
 
-it("leaves a session that it watches as it is: a denial of its client still holds", async () => {
+it("the page does not change a session that it watches: a denial of its client still holds", async () => {
   const steps = [calls(["bash", { command: "echo hello > made.txt", description: "make" }]), says("ended")];
   await using stage = await webStage({ steps });
   await using other = await otherServer(stage);

@@ -48,7 +48,7 @@ describe.skipIf(!SLOW || noBrowser !== undefined)(
     });
     afterAll(() => browser?.[Symbol.asyncDispose]());
 
-    it("reaches every field and button of all eight views with Tab, and shows where the focus is", async () => {
+    it("the Tab key reaches every field and button of all eight views, with visible focus", async () => {
       await using stage = await webStage({ files, steps: tour() });
       execFileSync("git", ["init", "-q", stage.cwd]);
       await using tab = await openTab(browser.browser, stage, { size: { width: 1400, height: 900 } });
@@ -79,7 +79,7 @@ describe.skipIf(!SLOW || noBrowser !== undefined)(
       expect(tab.trouble).toEqual([]);
     });
 
-    it("has an effect for each key that its list names", async () => {
+    it("each key in the page's list has an effect", async () => {
       await using stage = await webStage({ files: { "work/a.txt": "one\n" }, steps: steps() });
       commitAll(stage.cwd);
       await using tab = await openTab(browser.browser, stage);

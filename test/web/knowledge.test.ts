@@ -47,7 +47,7 @@ const seen = ({ facts, notes, changes }: KnowledgeView): object => ({
   changes,
 });
 
-it("gives facts and notes of any earlier moment as they were then", async () => {
+it("facts and notes of an earlier event are given as they were then", async () => {
   await using stage = await webStage();
   await using agent = hands(stage);
   const moments: { readonly at: string; readonly known: object }[] = [];
@@ -83,7 +83,7 @@ describe.skipIf(noBrowser !== undefined)(`the page's memory${noBrowser ? ` (skip
   });
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
-  it("accepts a proposal, undoes a consolidation, and shows what was known at the event of the slider", async () => {
+  it("the page accepts a proposal, undoes a consolidation, and shows what was known at an event", async () => {
     await using stage = await webStage({ steps: [says("one"), says("two")] });
     await using agent = hands(stage);
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "first" });

@@ -22,7 +22,7 @@ async function opened(address: string) {
 }
 
 describe.skipIf(process.platform === "win32")("opening the browser", () => {
-  it("gives it a private file, and no code in the arguments", async () => {
+  it("opening the browser gives it a private file, and no code in the arguments", async () => {
     const address = "http://127.0.0.1:4270/login?code=abc";
     await using open = await opened(address);
     expect(open.args).toMatch(/\/web\/open-[0-9a-f]+\.html$/);
@@ -33,7 +33,7 @@ describe.skipIf(process.platform === "win32")("opening the browser", () => {
     expect(existsSync(open.args)).toBe(false);
   });
 
-  it.skipIf(noBrowser !== undefined)("logs in from the file", async () => {
+  it.skipIf(noBrowser !== undefined)("a browser logs in from the private file", async () => {
     await using stage = await webStage();
     await using open = await opened(stage.web.address());
     await using browser = await startBrowser();

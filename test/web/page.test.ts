@@ -18,7 +18,7 @@ const tooWide = `[...document.querySelectorAll("body *")]
 const SLOW = process.env.TROUPE_SLOW !== undefined;
 const PAGE = join(import.meta.dirname, "../../dist/web");
 
-it("loads at most 80 kB before charts and highlighting, compressed", () => {
+it("the page loads at most 80 kB before charts and highlighting, compressed", () => {
   const main = readFileSync(join(PAGE, "main.js"), "utf8");
   const loaded = new Set(["index.html", "style.css", "main.js"]);
   const follow = (name: string): void => {
@@ -44,7 +44,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
 
   const text = (tab: Tab): Promise<string> => tab.page.innerText("body");
 
-  it("shows the todos of a fleet as its plan, as they change and after a reload", async () => {
+  it("the page shows the todos of a fleet as its plan, as they change and after a reload", async () => {
     const sql = (query: string) => calls(["sql", { description: "todos", query }]);
     const steps = [
       sql("INSERT INTO todos (id, title, description) VALUES ('a', 'Port the lexer', 'x'), ('b', 'Test it', 'y')"),
@@ -60,7 +60,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     expect(await tab.page.innerText("ul.todo")).toContain("Test it");
   });
 
-  it("starts a session, approves, follows three agents, messages and stops them, scrubs, undoes and comments", async () => {
+  it("the page starts a session, approves, follows three agents, stops them, scrubs, undoes and comments", async () => {
     await using stage = await webStage({ files, steps: tour() });
     execFileSync("git", ["init", "-q", stage.cwd]);
     await using tab = await openTab(browser.browser, stage);
@@ -130,42 +130,42 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     expect(tab.trouble).toEqual([]);
   });
 
+  it.runIf(SLOW)("the page shows one session in two tabs, and sends no requests while nothing happens", async () => {
+    await using stage = await webStage({ steps: [says("first"), says("second")] });
+    const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
+    await using one = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+    await using other = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+    for (const tab of [one, other]) await tab.page.waitForSelector("text=first");
+    await one.page.fill("#composer", "again");
+    await one.page.keyboard.press("Enter");
+    for (const tab of [one, other]) await tab.page.waitForSelector(".line.assistant:has-text('second')");
+    const before = [one.requests.length, other.requests.length];
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
+    expect([one.requests.length, other.requests.length]).toEqual(before);
+    const asked = new Set(other.requests.map((url) => new URL(url).pathname));
+    expect([...asked].filter((path) => path === "/events")).toHaveLength(1);
+    expect(one.trouble).toEqual([]);
+  });
+
   it.runIf(SLOW)(
-    "shows the same session in two tabs, and nothing is asked of the server while nothing happens",
+    "the page says how to log in after a restart, and continues then without gap or duplicate",
     async () => {
       await using stage = await webStage({ steps: [says("first"), says("second")] });
       const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
-      await using one = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
-      await using other = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
-      for (const tab of [one, other]) await tab.page.waitForSelector("text=first");
-      await one.page.fill("#composer", "again");
-      await one.page.keyboard.press("Enter");
-      for (const tab of [one, other]) await tab.page.waitForSelector(".line.assistant:has-text('second')");
-      const before = [one.requests.length, other.requests.length];
-      await new Promise((resolve) => setTimeout(resolve, 10_000));
-      expect([one.requests.length, other.requests.length]).toEqual(before);
-      const asked = new Set(other.requests.map((url) => new URL(url).pathname));
-      expect([...asked].filter((path) => path === "/events")).toHaveLength(1);
-      expect(one.trouble).toEqual([]);
+      await using tab = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
+      await tab.page.waitForSelector(".line.assistant:has-text('first')");
+      await stage.restart();
+      await tab.page.waitForSelector(".toast:has-text('Open the address that it prints now')");
+      const other = await tab.context.newPage();
+      await other.goto(stage.web.address());
+      await stage.call("session.send", { sessionId, prompt: "again" });
+      await tab.page.waitForSelector(".line.assistant:has-text('second')");
+      expect(await tab.page.locator(".line.user").allInnerTexts()).toEqual(["you\n\ngo", "you\n\nagain"]);
+      expect(await tab.page.locator(".line.assistant").count()).toBe(2);
     },
   );
 
-  it.runIf(SLOW)("says how to log in after a restart, and continues then without gap or duplicate", async () => {
-    await using stage = await webStage({ steps: [says("first"), says("second")] });
-    const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "go" });
-    await using tab = await openTab(browser.browser, stage, { hash: `#/s/${sessionId}` });
-    await tab.page.waitForSelector(".line.assistant:has-text('first')");
-    await stage.restart();
-    await tab.page.waitForSelector(".toast:has-text('Open the address that it prints now')");
-    const other = await tab.context.newPage();
-    await other.goto(stage.web.address());
-    await stage.call("session.send", { sessionId, prompt: "again" });
-    await tab.page.waitForSelector(".line.assistant:has-text('second')");
-    expect(await tab.page.locator(".line.user").allInnerTexts()).toEqual(["you\n\ngo", "you\n\nagain"]);
-    expect(await tab.page.locator(".line.assistant").count()).toBe(2);
-  });
-
-  it("takes the token out of the address, keeps it for a reload, and lets in a second tab", async () => {
+  it("the page takes the token out of the address, keeps it for a reload, and lets in a second tab", async () => {
     await using stage = await webStage();
     await using tab = await openTab(browser.browser, stage);
     await tab.page.waitForSelector(".link-state.open");
@@ -180,7 +180,7 @@ describe.skipIf(noBrowser !== undefined)(`the page in a browser${noBrowser ? ` (
     expect(tab.trouble).toEqual([]);
   });
 
-  it.runIf(SLOW)("breaks no rule of accessibility, in light and dark, wide and on a phone", async () => {
+  it.runIf(SLOW)("the page breaks no accessibility rule, in light and dark, wide and on a phone", async () => {
     const allowed = { "home/settings.json": JSON.stringify({ permissions: { allow: ["write"] } }) };
     await using stage = await webStage({ files: { ...files, ...allowed }, steps: tour() });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt });

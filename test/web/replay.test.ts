@@ -83,7 +83,7 @@ const plain = ({ view }: SessionView): unknown =>
   );
 
 describe("replay", () => {
-  it("gives at random events of 50 agents the view that a live client had", async () => {
+  it("a replay in the page has at random events of 50 agents the view of a live client", async () => {
     await using stage = await webStage();
     const events = longRun(SLOW ? 8_000 : 600, 50);
     await store(stage, "long", events);
@@ -102,7 +102,7 @@ describe("replay", () => {
     }
   });
 
-  it.runIf(SLOW)("forks with the files of that moment, byte for byte, and runs nothing again", async () => {
+  it.runIf(SLOW)("a replay in the page forks with the files of that event, and runs nothing again", async () => {
     const edit = (from: string, to: string) => calls(["edit", { path: "a.txt", old_str: from, new_str: to }]);
     const steps = [
       edit("one", "two"),
@@ -171,7 +171,7 @@ describe.skipIf(!SLOW || noBrowser !== undefined)(
     afterAll(() => browser?.[Symbol.asyncDispose]());
 
     it.each([20_000, 100_000, 200_000])(
-      "open with %i events, mount at most 300 rows, and seek anywhere",
+      "long sessions in the page open with %i events, mount at most 300 rows, and seek anywhere",
       async (size) => {
         await using stage = await webStage();
         await store(stage, "long", longRun(size, 30));

@@ -20,7 +20,7 @@ describe.skipIf(noBrowser !== undefined)(
     });
     afterAll(() => browser?.[Symbol.asyncDispose]());
 
-    it("get a form back with its defaults and what a person wrote", async () => {
+    it("an MCP server gets the page's form with its defaults and the user's input", async () => {
       const files = configured({ command: process.execPath, args: [program] });
       await using stage = await webStage({ files, steps: [calls(["one-prefilled", {}]), says("thanks")] });
       const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "ask me" });
@@ -42,7 +42,7 @@ describe.skipIf(noBrowser !== undefined)(
       expect(tab.trouble).toEqual([]);
     });
 
-    it("that need a sign-in are listed, and connect again when the person comes back", async () => {
+    it("MCP servers that need a sign-in are listed in the page, and reconnect when the user returns", async () => {
       const server = await oauthServer();
       await using stage = await webStage({
         files: configured({ type: "http", url: server.url }),

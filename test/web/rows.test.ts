@@ -12,7 +12,7 @@ import { SessionListRows } from "../../src/web/session-rows.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-it("looks for changes ever more rarely while nothing changes, and soon after a session appears", async () => {
+it("the page polls ever more rarely while nothing changes, and soon after a session appears", async () => {
   await using folder = await tempFolder({});
   mkdirSync(folder.at("session-state"));
   let looks = 0;

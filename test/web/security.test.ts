@@ -58,7 +58,7 @@ function send({
 const goodBody = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "web.boot", params: {} });
 
 describe("who may call", () => {
-  it("answers a page that has logged in", async () => {
+  it("the server answers a page that has logged in", async () => {
     const { status, text } = await send({});
     expect([status, JSON.parse(text).result.version]).toEqual([200, "0.0.0"]);
   });
@@ -83,11 +83,11 @@ describe("who may call", () => {
     ["by GET", 405, { method: "GET" }],
     ["that is too large", 413, { body: `"${"x".repeat(1024 * 1024 + 10)}"` }],
   ];
-  it.each(refused)("refuses a request %s with %i", async (_, status, shape) => {
+  it.each(refused)("the server refuses a request %s with %i", async (_, status, shape) => {
     expect((await send(shape)).status).toBe(status);
   });
 
-  it("refuses the stream without a cookie or without the token, and to other sites with one", async () => {
+  it("the event stream is refused without a cookie or token, and to other sites with one", async () => {
     const stream = { method: "GET", path: "/events" } as const;
     expect((await send({ ...stream, headers: { origin: undefined, cookie: undefined } })).status).toBe(401);
     expect((await send({ ...stream, headers: { origin: undefined, "x-troupe-token": undefined } })).status).toBe(401);
@@ -96,7 +96,7 @@ describe("who may call", () => {
     expect((await send({ ...stream, headers: { origin: undefined } })).status).toBe(200);
   });
 
-  it("never allows other origins to read an answer", async () => {
+  it("the server never allows other origins to read an answer", async () => {
     const response = await fetch(`${stage.origin}/`);
     expect(response.headers.get("access-control-allow-origin")).toBeNull();
     expect(response.headers.get("content-security-policy")).toBe(
@@ -106,7 +106,7 @@ describe("who may call", () => {
 });
 
 describe("logging in", () => {
-  it("takes a code once", async () => {
+  it("a login code works once", async () => {
     const address = stage.web.address();
     const first = await fetch(address, { redirect: "manual" });
     expect(first.status).toBe(303);
@@ -116,13 +116,13 @@ describe("logging in", () => {
     expect((await fetch(address, { redirect: "manual" })).status).toBe(401);
   });
 
-  it.each(["", "wrong", "x".repeat(5_000)])("refuses the code %j", async (code) => {
+  it.each(["", "wrong", "x".repeat(5_000)])("a login refuses the code %j", async (code) => {
     const response = await fetch(`${stage.origin}/login?code=${code}`, { redirect: "manual" });
     expect([401, 414]).toContain(response.status);
     expect(response.headers.get("set-cookie")).toBeNull();
   });
 
-  it("refuses a script, and its code still works in a tab", async () => {
+  it("a login refuses a script, and its code still works in a tab", async () => {
     const path = new URL(stage.web.address()).search;
     const get = { method: "GET", path: `/login${path}`, body: "" } as const;
     const from = (dest: string) => ({ origin: undefined, "sec-fetch-site": "same-origin", "sec-fetch-dest": dest });
@@ -130,14 +130,14 @@ describe("logging in", () => {
     expect((await send({ ...get, headers: from("document") })).status).toBe(303);
   });
 
-  it("refuses a token for a cookie and a cookie for a token", async () => {
+  it("a login refuses a token for a cookie and a cookie for a token", async () => {
     const { cookie, "x-troupe-token": token } = login;
     const value = cookie.split("=")[1] ?? "";
     expect((await send({ headers: { "x-troupe-token": value } })).status).toBe(401);
     expect((await send({ headers: { cookie: cookie.replace(value, token) } })).status).toBe(401);
   });
 
-  it("lets a file lead a tab to the login, and other sites to nothing else", async () => {
+  it("a file may lead a tab to the login, and other sites to nothing else", async () => {
     const led = {
       ...{ cookie: undefined, "x-troupe-token": undefined, origin: undefined },
       ...{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
@@ -153,7 +153,7 @@ describe("logging in", () => {
     expect((await get(path, { ...led, "sec-fetch-site": "same-origin" })).status).toBe(303);
   });
 
-  it("refuses what was valid before a restart on the same port, and stores nothing", async () => {
+  it("a login from before a restart on the same port is refused, and nothing is stored", async () => {
     await stage.restart();
     expect((await send({})).status).toBe(401);
     expect((await send({ method: "GET", path: "/events", headers: { origin: undefined } })).status).toBe(401);
@@ -168,20 +168,20 @@ describe("requests", () => {
     JSON.parse((await send({ body })).text);
   const code = async (body: string): Promise<number | undefined> => (await answer(body)).error?.code;
 
-  it("answers what is no request with an error of its kind", async () => {
+  it("an invalid request to the page's server gets an error of its kind", async () => {
     expect(await code("{")).toBe(-32700);
     expect(await code("[]")).toBe(-32700);
     expect(await code(`{"method":"web.boot","params":{"__proto__":{"x":1}}}`)).toBe(-32700);
     expect(await code(`{"method":"web.boot","params":{"a":${"[".repeat(100)}${"]".repeat(100)}}}`)).toBe(-32700);
   });
 
-  it("calls only the listed methods", async () => {
+  it("a request to the page's server can call only listed methods", async () => {
     for (const method of ["runtime.shutdown", "session.shell.exec", "user.settings.set", "toString", "__proto__x"]) {
       expect(await code(JSON.stringify({ id: 1, method, params: { sessionId: "a" } }))).toBe(-32601);
     }
   });
 
-  it("takes no path for the id of a session", async () => {
+  it("a path is not accepted as the id of a session", async () => {
     const { error } = await answer(
       JSON.stringify({ id: 1, method: "session.abort", params: { sessionId: "../../etc" } }),
     );
@@ -196,7 +196,7 @@ describe("requests", () => {
 });
 
 describe("files of the page", () => {
-  it("serves only files of the build, whatever the address says", async () => {
+  it("the page's server serves only files of the build, whatever the address", async () => {
     for (const path of [
       "/../package.json",
       "/..%2fpackage.json",
@@ -211,7 +211,7 @@ describe("files of the page", () => {
     }
   });
 
-  it("leaves links and other files in its folder out", async () => {
+  it("the page's server omits links, folders and foreign files", async () => {
     await using folder = await tempFolder({
       "page/index.html": "x",
       "page/main.js": "y",
@@ -224,7 +224,7 @@ describe("files of the page", () => {
     expect([...(await readAssets(folder.at("page"))).keys()]).toEqual(["/", "/main.js"]);
   });
 
-  it("says what to do when the page was not built", async () => {
+  it("the page's server says what to do when the page was not built", async () => {
     await expect(readAssets("/nowhere/at/all")).rejects.toThrow(/not in \/nowhere/);
   });
 });

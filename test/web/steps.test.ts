@@ -33,7 +33,7 @@ describe.skipIf(noBrowser !== undefined)(`steps in the page${noBrowser ? ` (skip
   });
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
-  it("approves a command, forks before a later change, compares, merges, discards and searches", async () => {
+  it("the page approves a command, forks before a later change, compares, merges, discards and searches", async () => {
     const steps = [
       calls(["bash", { command: "echo two > a.txt; echo made > made.txt", description: "write" }]),
       calls(["bash", { command: "echo three > a.txt; echo late > late.txt", description: "write more" }]),
@@ -111,7 +111,7 @@ describe.skipIf(noBrowser !== undefined)(`steps in the page${noBrowser ? ` (skip
     expect(tab.trouble).toEqual([]);
   });
 
-  it("misses nothing and shows nothing twice when streams are cut again and again", async () => {
+  it("the page misses and repeats nothing when streams are cut again and again", async () => {
     const steps = Array.from({ length: ROUNDS }, (_, index) => says(`answer ${index}`));
     await using stage = await webStage({ steps });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "message 0" });
@@ -133,7 +133,7 @@ describe.skipIf(noBrowser !== undefined)(`steps in the page${noBrowser ? ` (skip
     if (!SLOW) expect(await page.locator(".line.user, .line.assistant").allInnerTexts()).toEqual(lines.flat());
   });
 
-  it("shares one session between a terminal and two tabs", async () => {
+  it("a terminal and two tabs share one session", async () => {
     const steps = ["one", "two", "three"].map((word) => says(`answer ${word}`));
     await using stage = await webStage({ steps });
     const terminal = spawn(process.execPath, [resolve("bin/troupe.js")], {
@@ -173,7 +173,7 @@ describe.skipIf(noBrowser !== undefined)(`steps in the page${noBrowser ? ` (skip
     }
   });
 
-  it("opens although another program left a service worker on the port", async () => {
+  it("the page opens although another program left a service worker on the port", async () => {
     const worker = `self.addEventListener("install", () => self.skipWaiting());
       self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
       self.addEventListener("fetch", (event) => {

@@ -28,7 +28,7 @@ const note = (index: number, size = 0): SessionEvent =>
   }) as SessionEvent;
 
 describe("the stream of a session", () => {
-  it("has every stored event once, live, late and after a cut", async () => {
+  it("the stream of a session has every stored event once, live, late and after a cut", async () => {
     await using stage = await webStage({ steps: [says("one"), says("two"), says("three")] });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "first" });
     const isAnswered = (text: string) => (stream: { events(): SessionEvent[] }) =>
@@ -58,7 +58,7 @@ describe("the stream of a session", () => {
     expect(resumed.last()).toBe(joined.length);
   });
 
-  it("continues after a restart of the server without gap or duplicate", async () => {
+  it("the stream of a session continues after a server restart without gap or duplicate", async () => {
     await using stage = await webStage({ steps: [says("one"), says("two")] });
     const { sessionId } = await stage.call<{ sessionId: string }>("web.create", { prompt: "first" });
     const first = await readStream(stage, `session=${sessionId}`);
@@ -74,7 +74,7 @@ describe("the stream of a session", () => {
     expect(joined).toEqual(storedIds(stage.home, sessionId).slice(0, joined.length));
   });
 
-  it("shows a session of another process from its log, with what waits there", async () => {
+  it("the stream of a foreign process's session shows its log, with pending requests", async () => {
     const steps = [calls(["bash", { command: "touch x", description: "make" }]), says("done")];
     await using stage = await webStage({ steps });
     const other = await stage.other();
@@ -92,7 +92,7 @@ describe("the stream of a session", () => {
 });
 
 describe("lines of a log", () => {
-  it("are read from any position, with those of other programs and without damaged ones", async () => {
+  it("lines of a log are read from any position, with foreign ones and without damaged ones", async () => {
     await using folder = await tempFolder({});
     const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
     const log = await store.create("s");
@@ -127,7 +127,7 @@ describe("lines of a log", () => {
 });
 
 describe("a feed", () => {
-  it("puts events that are not stored between the stored ones as the session emitted them", async () => {
+  it("a feed puts ephemeral events between the stored ones as the session emitted them", async () => {
     await using folder = await tempFolder({});
     mkdirSync(folder.at("s"));
     const path = folder.at("s/events.jsonl");
@@ -162,7 +162,7 @@ describe("a feed", () => {
     feed.close();
   });
 
-  it("lets a slow reader catch up from the file, and gives it nothing twice", async () => {
+  it("a feed lets a slow reader catch up from the file, and gives it nothing twice", async () => {
     await using folder = await tempFolder({});
     mkdirSync(folder.at("s"));
     const path = folder.at("s/events.jsonl");
@@ -196,7 +196,7 @@ describe("a feed", () => {
   });
 });
 
-it("tells a tab that is opened later of a form that waits, until it is answered", async () => {
+it("a tab that is opened later sees a pending form, until it is answered", async () => {
   await using folder = await tempFolder({});
   const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
   const about = { timestamp: new Date().toISOString(), parentId: null, ephemeral: true } as const;
@@ -228,7 +228,7 @@ it("tells a tab that is opened later of a form that waits, until it is answered"
   expect(await heard()).toEqual([]);
 });
 
-it("keeps a request open for a tab when its session is parked, until it is answered", async () => {
+it("a request stays open for a tab when its session is parked, until it is answered", async () => {
   await using folder = await tempFolder({});
   const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
   const about = { timestamp: new Date().toISOString(), parentId: null };

@@ -28,7 +28,7 @@ const HOSTILE = "<img src=x onerror=alert(1)> [click](javascript:alert(1))";
 
 if (programs === undefined) it.skip("the view of workers (skipped: no Postgres here)");
 
-it("has no view, key or method of workers without a database", async () => {
+it("the page has no view, key or method of workers without a database", async () => {
   await using stage = await webStage();
   expect(await stage.call<Boot>("web.boot")).toEqual({ version: "0.0.0", home: stage.home, cwd: stage.cwd });
   await expect(stage.call("web.cluster")).rejects.toThrow("Unknown method web.cluster.");
@@ -66,7 +66,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     await folder?.remove();
   });
 
-  it("reads workers, queues, sessions, take-overs, budgets and limits, and names no password", async () => {
+  it("the view of workers reads workers, queues, sessions, budgets and limits, and shows no password", async () => {
     const at = Object.assign(new URL(server.url), { password: "secret" });
     await using stage = await webStage({ database: at.href });
     const { database: name } = await stage.call<Boot>("web.boot");
@@ -100,7 +100,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     expect(JSON.stringify(view)).not.toContain("secret");
   });
 
-  it("takes only decisions that fit the request", async () => {
+  it("the view of workers accepts only decisions that fit the request", async () => {
     await using stage = await webStage({ database: server.url });
     const answer = (params: object) => stage.call("web.answerRequest", { sessionId: asking, id: "r1", ...params });
     await expect(answer({ decision: "text", text: "allow" })).rejects.toThrow("is not answered so");
@@ -111,7 +111,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     await expect(stage.call("web.retryWork", { work: waiting })).rejects.toThrow("is not set aside and has not failed");
   });
 
-  it("shows the role of a tenant its own work and sessions, and says what is hidden", async () => {
+  it("the view of workers shows a tenant's role its own work and sessions, and says what is hidden", async () => {
     await database.query("create role acme login");
     await setTenantRole(database, { role: "acme", tenant: "acme", pools: [] });
     await database.query("update troupe.session set tenant = 'acme' where id = $1", [waiting]);
@@ -128,7 +128,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     await database.query("update troupe.session set tenant = 'default' where id = $1", [waiting]);
   });
 
-  it("says that the database is out of reach, and lists the sessions of this machine all the same", async () => {
+  it("the view of workers reports an unreachable database, and lists the local sessions", async () => {
     await using stage = await webStage({ database: "postgres://troupe@127.0.0.1:1/away", steps: [says("hi")] });
     const own = await stage.call<{ sessionId: string }>("web.create", { prompt: "hello" });
     await using stream = await readStream(stage, `session=${own.sessionId}`);
@@ -137,7 +137,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     expect((await stage.call<readonly SessionRow[]>("web.sessions")).map(({ id }) => id)).toEqual([own.sessionId]);
   });
 
-  it("reads logs in pages of limited size, without damaged lines", async () => {
+  it("the view of workers reads logs in pages of limited size, without damaged lines", async () => {
     const line = (id: number, text: string): string => JSON.stringify({ id: `e${id}`, ...about, data: { text } });
     const about = { timestamp: new Date().toISOString(), parentId: null, type: "user.message" };
     const lines = Array.from({ length: 1_500 }, (_, index) => line(index + 1, index < 5 ? "x".repeat(400_000) : ""));
@@ -166,7 +166,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     });
     afterAll(() => browser?.[Symbol.asyncDispose]());
 
-    it.runIf(SLOW)("is not offered without a database", async () => {
+    it.runIf(SLOW)("the view of workers is not offered without a database", async () => {
       await using stage = await webStage();
       await using tab = await openTab(browser.browser, stage, { hash: "#/workers" });
       await tab.page.waitForSelector("h1:has-text('Sessions')");
@@ -184,7 +184,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     };
     const found = async (sql: string) => (await database.query<{ id: unknown }>(sql)).rows.map(({ id }) => id);
 
-    it("shows texts of the database as texts, drains a worker and takes that back, and answers", async () => {
+    it("the view of workers shows database texts as text, drains a worker, undoes that, and answers", async () => {
       await using stage = await webStage({ database: server.url });
       await using tab = await openTab(browser.browser, stage);
       const page = await openView(tab);
@@ -203,7 +203,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     });
 
     it.runIf(SLOW)(
-      "is reached by keyboard, cancels after a second click, and asks only while it is visible",
+      "the view of workers works by keyboard, cancels after a second click, and polls only while visible",
       async () => {
         await using stage = await webStage({ database: server.url });
         await using tab = await openTab(browser.browser, stage);
