@@ -12,8 +12,9 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { HttpPlay, HttpStep } from "../../src/testing/http-reply.ts";
 import { optionsFor, PERSON, text } from "../board/stage.ts";
+import { memoryPart, repository, service, settings, wholePrompt } from "./memory-stage.ts";
 import { begun, ends, entries, ofType, sends, until } from "./sidekick-stage.ts";
-import { onStage, resultsOf, type Stage, texts, toolNames } from "./stage.ts";
+import { onStage, resultsOf, type Stage, type StageOptions, texts, toolNames } from "./stage.ts";
 
 const subconscious = ({ system }: ModelRequest): boolean => system.startsWith("You remember for the main agent");
 const github = ({ system }: ModelRequest): boolean => system.startsWith("You look for what happened before");
@@ -135,6 +136,27 @@ describe("github-context", () => {
     await onStage([says("ok")], { environment }, async ({ session }) => {
       await session.sendAndWait({ prompt: "hello" });
       expect(await started(session)).toBe(0);
+    });
+  });
+
+  it.each([
+    ["counts three memories and sends no text", { memoriesContext: undefined, memoryCount: 3 }, 1],
+    ["sends a text and counts none", { memoryCount: 0 }, 1],
+    ["counts none and sends no text", { memoriesContext: undefined, memoryCount: 0 }, 0],
+  ])("MEM-47 starts by the answer of the memory service: it %s", async (_what, given, expected) => {
+    const memories = await service(() => ({ body: { ...wholePrompt, ...given } }));
+    const steps = [says("ok"), ...(expected > 0 ? [beside(github, says("nothing"))] : [])];
+    const options: StageOptions = {
+      environment,
+      context: { memory: { enabled: true } },
+      workspace: { trustFolder: true },
+      files: { ...repository(), ...settings({ store: "service", url: memories.url }) },
+    };
+    await onStage(steps, options, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "hello" });
+      expect(await started(session, { expected })).toBe(expected);
+      expect(memories.requests).toHaveLength(1);
+      expect(memoryPart(first("main")) === "").toBe("memoriesContext" in given);
     });
   });
 
