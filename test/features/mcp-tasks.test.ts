@@ -45,6 +45,22 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     });
   });
 
+  it("ORC-71 ORC-91 have numbered ids in the order of the calls of one reply", async () => {
+    await using folder = await tempFolder();
+    const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
+    const names = ["one", "two", "three"];
+    const steps = [calls(...names.map((how) => ["garden-dig", { how }] as const)), says("digging"), says("dug")];
+    await onStage(steps, { workspace: { mcpServers }, agents: { wakes: false } }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const records = session.agents.tasks?.list().map(({ id }) => [id, session.agents.tasks?.get(id)?.spec.prompt]);
+      expect(records?.toSorted()).toEqual([
+        ["dig", '{"how":"one"}'],
+        ["dig-2", '{"how":"two"}'],
+        ["dig-3", '{"how":"three"}'],
+      ]);
+    });
+  });
+
   it("ORC-71 ORC-73 an MCP tool task is a background record with progress, and ends although an answer was lost", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };

@@ -54,7 +54,7 @@ export function mcpTools(offered: readonly ToolServer[], options: McpToolsOption
     options.reservedNames,
   );
   return pairs.map(({ server, definition }, index) =>
-    mcpTool({ name: names[index] ?? "", server, definition, options }),
+    mcpTool({ name: names[index] ?? "", server, definition, options, inOrder: released() }),
   );
 }
 
@@ -63,6 +63,19 @@ interface Offer {
   readonly server: McpServerPort;
   readonly definition: McpToolDefinition;
   readonly options: McpToolsOptions;
+  /** Keeps the calls of one reply in their order, so that the ids of their tasks are numbered like the calls. */
+  readonly inOrder: <T>(check: Promise<T>) => Promise<T>;
+}
+
+/** Checks run at the same time; each result is released after those of earlier checks. */
+function released(): Offer["inOrder"] {
+  let earlier: Promise<unknown> = Promise.resolve();
+  return async (check) => {
+    const before = earlier;
+    earlier = Promise.allSettled([before, check]).then(() => undefined);
+    await before;
+    return check;
+  };
 }
 
 function mcpTool(offer: Offer): Tool {
@@ -108,7 +121,7 @@ function bound(offer: Offer, rawArguments: unknown): BoundCall {
 async function run(offer: Offer, given: Record<string, Json>, context: ToolContext): Promise<ToolResult> {
   const { server, options } = offer;
   const { signal, toolCallId } = context;
-  const definition = await currentDefinition(offer, signal);
+  const definition = await offer.inOrder(currentDefinition(offer, signal));
   const info = { serverName: definition.server, toolName: definition.name, arguments: given, toolCallId };
   const meta = await context.beforeMcpCall?.(info, signal);
   signal.throwIfAborted();
