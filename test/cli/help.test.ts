@@ -63,6 +63,20 @@ describe("the help", () => {
     if (one.examples) expect(help.indexOf("Examples:")).toBeLessThan(help.search(/Usage:|Subcommands:/));
   });
 
+  it.each([40, 60])("fits a terminal of %i columns, except for command lines", (width) => {
+    const texts = [
+      mainHelp("0.0.0", width),
+      ...commands.flatMap((command) => [
+        commandHelp(command, undefined, width),
+        ...(command.subcommands ?? []).map((one) => commandHelp(command, one, width)),
+      ]),
+    ];
+    const lines = texts.flatMap((text) => text.split("\n"));
+    expect(lines.filter((line) => line.length > width && !/^ {2}\S|^More: /.test(line))).toEqual([]);
+    const main = mainHelp("0.0.0", width).split("\n");
+    expect(main.filter((line) => line.length > width)).toEqual([]);
+  });
+
   it("troupe's help lists every flag that is not limited to commands once, groups together", async () => {
     const text = (await topics.find(({ name }) => name === "flags")?.text()) ?? "";
     const lines = text.split("\n");

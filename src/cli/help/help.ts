@@ -7,6 +7,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
 import type { Command } from "../table/command.ts";
 import { commandHelp } from "./command-help.ts";
+import { helpWidth } from "./lines.ts";
 import { mainHelp } from "./main-help.ts";
 import { topics } from "./topics.ts";
 
@@ -20,11 +21,12 @@ export async function helpCommand(given: Arguments): Promise<ExitCode> {
 
 async function helpFor(words: readonly string[]): Promise<string> {
   const [word, second] = words;
-  if (word === undefined || word === "-") return mainHelp(version);
+  const width = helpWidth(process.stdout.isTTY ? process.stdout.columns : undefined);
+  if (word === undefined || word === "-") return mainHelp(version, width);
   const command = commands.find(({ name }) => name === word);
   const topic = second === undefined ? topics.find(({ name }) => name === word) : undefined;
   if (command === undefined && topic === undefined) throw unknownWord(word);
-  const own = command ? commandHelp(command, subcommandOf(command, second)) : undefined;
+  const own = command ? commandHelp(command, subcommandOf(command, second), width) : undefined;
   const about = topic ? await shown(await topic.text()) : undefined;
   return [own, about].filter((text) => text !== undefined).join("\n");
 }

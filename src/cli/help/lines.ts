@@ -3,14 +3,22 @@ import type { Option } from "../options.ts";
 import type { Subcommand } from "../table/command.ts";
 
 export const WIDTH = 80;
+const NARROW_COLUMN = 6;
 
-/** Returns a term and its description in two columns, wrapped to `WIDTH`. A term that is too long gets its own line. */
-export function entry(term: string, description: string, column: number): string {
-  const rows = wrap(description, WIDTH - column);
+/** The width of help texts for a terminal with this many columns: at least 40, at most `WIDTH`. */
+export const helpWidth = (columns = WIDTH): number => Math.max(40, Math.min(columns, WIDTH));
+
+/**
+ * Returns a term and its description in two columns, wrapped to `width`. A term gets its own line if it is too long, or if
+ * the terminal is too narrow for two columns.
+ */
+export function entry(term: string, description: string, column: number, width = WIDTH): string {
+  const from = column > width * 0.6 ? NARROW_COLUMN : column;
+  const rows = wrap(description, width - from);
   const first = `  ${term}`;
-  const indent = " ".repeat(column);
-  if (first.length + 2 > column) return [first, ...rows.map((row) => indent + row)].join("\n");
-  return rows.map((row, index) => (index === 0 ? first.padEnd(column) : indent) + row).join("\n");
+  const indent = " ".repeat(from);
+  if (first.length + 2 > from) return [first, ...rows.map((row) => indent + row)].join("\n");
+  return rows.map((row, index) => (index === 0 ? first.padEnd(from) : indent) + row).join("\n");
 }
 
 export function wrap(text: string, width: number): string[] {
