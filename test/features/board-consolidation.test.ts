@@ -84,6 +84,16 @@ describe("rem-agent", () => {
     );
   });
 
+  it("ORC-19 is neither offered nor started while its flag is off", async () => {
+    const options = { environment: { COPILOT_SUBCONSCIOUS: "off" } };
+    await onStage([starting, says("ok")], options, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(JSON.stringify(first("main").tools)).not.toContain("rem-agent");
+      expect(resultsOf(session.events, "task")[0]).toContain("rem-agent");
+      expect(session.agents.tasks?.list()).toEqual([]);
+    });
+  });
+
   it("MEM-36 rem-agent is shown the latest checkpoint of a session that was compacted", async () => {
     const script = [
       says("One."),

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
@@ -148,10 +148,14 @@ describe("hooks around the main agent", () => {
   it("LOOP-21 a preToolUse hook can deny a call: the model reads the denial, and the tool does not run", async () => {
     const steps = [calls(["create", { path: "a.txt", file_text: "x" }]), says("ok")];
     const says_ = { permissionDecision: "deny", permissionDecisionReason: "Not on Sundays." };
-    await onStage(steps, { files: files(hook("preToolUse", says_)) }, async ({ session, requests }) => {
+    await onStage(steps, { files: files(hook("preToolUse", says_)) }, async ({ session, requests, folder }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(requests("main")[1]?.messages.at(-1)?.content).toContain("Not on Sundays.");
       expect(resultsOf(session.events, "create")[0]).toContain("Not on Sundays.");
+      expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([
+        { success: false, error: { code: "denied" } },
+      ]);
+      expect(existsSync(join(folder, "a.txt"))).toBe(false);
     });
   });
 

@@ -369,6 +369,28 @@ describe("a synchronous agent", () => {
       expect(resultsOf(session.events, "task")[1]).toContain("no such thing");
     });
   });
+
+  it("ORC-85 reports at a second end only what was used since the second start", async () => {
+    const usage = { inputTokens: 100, outputTokens: 20 };
+    const looks = withUsage(calls(["glob", { pattern: "*" }]), usage);
+    const steps = [starts("a", "explore"), of("a", looks, stalls(), looks, withUsage(says("found"), usage)), says("ok")];
+    await onStage(steps, {}, async (stage) => {
+      const { session, requests } = stage;
+      const sent = session.sendAndWait({ prompt: "go" }).catch(() => undefined);
+      await expect.poll(() => requests("a").length).toBe(2);
+      await session.close();
+      await sent;
+      const again = await stage.reopen();
+      await again.agents.tasks?.send("a", "go on");
+      await expect.poll(() => again.agents.tasks?.view("a")?.status).toBe("completed");
+      await again.queue.whenIdle();
+      const ends = dataOf(again.events, "subagent.completed");
+      expect(ends.map(({ totalToolCalls, totalTokens }) => [totalToolCalls, totalTokens])).toEqual([
+        [1, expect.any(Number)],
+        [1, 240],
+      ]);
+    });
+  });
 });
 
 describe("the list of tasks", () => {

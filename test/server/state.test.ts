@@ -153,7 +153,7 @@ describe("the state of a session over the contract", () => {
     const idle = new Promise((resolve) => session.on("session.idle", resolve));
     expect(await session.rpc.fleet.start({ prompt: "Mend everything" })).toEqual({ started: true });
     await idle;
-    expect(prompts.join()).toContain("Mend everything");
+    expect(prompts).toEqual(["Fleet deployed: Mend everything"]);
     expect((await session.rpc.plan.readSqlTodos()).rows).toMatchObject([{ id: "a", status: "done" }]);
   });
 
