@@ -1,4 +1,4 @@
-/** Defects of the feature audit whose tests are being repaired: they may survive until these tests are merged. */
+/** Defects that tests of the feature audit did not notice once. */
 import type { Defect } from "./defect.ts";
 
 export const auditDefects: readonly Defect[] = [
@@ -46,5 +46,50 @@ export const auditDefects: readonly Defect[] = [
     test: "test/features/board-consolidation.test.ts",
     title: "ORC-63",
     why: "The command would start nobody.",
+  },
+  {
+    id: "service-count-unused",
+    file: "src/context/memory/service.ts",
+    find: "    count: memoryCount,",
+    replace: "    count: memoriesContext ? 1 : 0,",
+    test: "test/features/sidekicks-builtin.test.ts",
+    title: "MEM-47 starts by the answer of the memory service",
+    why: "github-context would not start where the memory service counts facts but sends no text.",
+  },
+  {
+    id: "usage-of-earlier-lives",
+    file: "src/session/agents/agent-activations.ts",
+    find: "toolCalls - before.toolCalls",
+    replace: "toolCalls",
+    test: "test/features/registry.test.ts",
+    title: "ORC-85 reports at a second end only what was used since the second start",
+    why: "The calls of a resumed agent would be counted twice.",
+  },
+  {
+    id: "hook-denial-as-answer",
+    file: "src/session/turn/hooked-calls.ts",
+    find: 'return { kind: "deny", message: `Denied by preToolUse hook',
+    replace: 'return { kind: "answer", content: `Denied by preToolUse hook',
+    test: "test/features/hooks.test.ts",
+    title: "LOOP-21 can deny a call",
+    why: "A denied call would count as one that succeeded.",
+  },
+  {
+    id: "rem-agent-without-flag",
+    file: "src/runtime/workspace/workspace.ts",
+    find: '(flags.has("COPILOT_SUBCONSCIOUS") ? ["rem-agent", "subconscious-agent"] : [])',
+    replace: '["rem-agent", "subconscious-agent"]',
+    test: "test/features/board-consolidation.test.ts",
+    title: "ORC-19 is neither offered nor started while its flag is off",
+    why: "Any agent could start the agent that rewrites the board.",
+  },
+  {
+    id: "not-idle-after-error",
+    file: "src/session/turn/message-queue.ts",
+    find: '      void emit("session.idle", {',
+    replace: '      if (outcome?.kind !== "error") void emit("session.idle", {',
+    test: "test/scenarios/loop.test.ts",
+    title: "LOOP-08 and LOOP-16: failures",
+    why: "Clients would wait for ever after an error of the provider.",
   },
 ];
