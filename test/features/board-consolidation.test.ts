@@ -89,6 +89,7 @@ describe("rem-agent", () => {
     await onStage([starting, says("ok")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(JSON.stringify(first("main").tools)).not.toContain("rem-agent");
+      expect(session.agents.definitions().map(({ name }) => name)).not.toContain("rem-agent");
       expect(resultsOf(session.events, "task")[0]).toContain("rem-agent");
       expect(session.agents.tasks?.list()).toEqual([]);
     });

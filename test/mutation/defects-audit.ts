@@ -81,7 +81,7 @@ export const auditDefects: readonly Defect[] = [
     replace: '["rem-agent", "subconscious-agent"]',
     test: "test/features/board-consolidation.test.ts",
     title: "ORC-19 is neither offered nor started while its flag is off",
-    why: "Any agent could start the agent that rewrites the board.",
+    why: "The agent that rewrites the board would be there although it is switched off.",
   },
   {
     id: "not-idle-after-error",
