@@ -132,7 +132,11 @@ describe("an editor over the Agent Client Protocol", () => {
       await request("session/prompt", { sessionId, prompt: [{ type: "text", text: "Remember how tests run." }] });
       expect(editor.asked).toMatchObject([
         {
-          toolCall: { title: "Remember: Tests run with npm test.", rawInput: { kind: "memory", fact: fact.fact } },
+          toolCall: {
+            title: "Remember: Tests run with npm test.",
+            kind: "other",
+            rawInput: { kind: "memory", fact: fact.fact },
+          },
           _meta: { "troupe/permission": "memory" },
         },
       ]);

@@ -63,7 +63,7 @@ describe("the help", () => {
     if (one.examples) expect(help.indexOf("Examples:")).toBeLessThan(help.search(/Usage:|Subcommands:/));
   });
 
-  it.each([40, 60])("fits a terminal of %i columns, except for command lines", (width) => {
+  it.each([40, 60])("the help fits a terminal of %i columns, except for command lines", (width) => {
     const texts = [
       mainHelp("0.0.0", width),
       ...commands.flatMap((command) => [

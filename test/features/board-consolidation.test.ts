@@ -84,7 +84,7 @@ describe("rem-agent", () => {
     );
   });
 
-  it("ORC-19 is neither offered nor started while its flag is off", async () => {
+  it("ORC-19 rem-agent is neither offered nor started while its flag is off", async () => {
     const options = { environment: { COPILOT_SUBCONSCIOUS: "off" } };
     await onStage([starting, says("ok")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });

@@ -45,7 +45,7 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
     });
   });
 
-  it("ORC-71 ORC-91 have numbered ids in the order of the calls of one reply", async () => {
+  it("ORC-71 ORC-91 tasks of an MCP tool have numbered ids in the order of the calls of one reply", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
     const names = ["one", "two", "three"];

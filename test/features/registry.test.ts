@@ -370,10 +370,14 @@ describe("a synchronous agent", () => {
     });
   });
 
-  it("ORC-85 reports at a second end only what was used since the second start", async () => {
+  it("ORC-85 an agent reports at a second end only what was used since the second start", async () => {
     const usage = { inputTokens: 100, outputTokens: 20 };
     const looks = withUsage(calls(["glob", { pattern: "*" }]), usage);
-    const steps = [starts("a", "explore"), of("a", looks, stalls(), looks, withUsage(says("found"), usage)), says("ok")];
+    const steps = [
+      starts("a", "explore"),
+      of("a", looks, stalls(), looks, withUsage(says("found"), usage)),
+      says("ok"),
+    ];
     await onStage(steps, {}, async (stage) => {
       const { session, requests } = stage;
       const sent = session.sendAndWait({ prompt: "go" }).catch(() => undefined);

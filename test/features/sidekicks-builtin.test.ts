@@ -143,7 +143,7 @@ describe("github-context", () => {
     ["counts three memories and sends no text", { memoriesContext: undefined, memoryCount: 3 }, 1],
     ["sends a text and counts none", { memoryCount: 0 }, 1],
     ["counts none and sends no text", { memoriesContext: undefined, memoryCount: 0 }, 0],
-  ])("MEM-47 starts by the answer of the memory service: it %s", async (_what, given, expected) => {
+  ])("MEM-47 github-context starts by the answer of the memory service: it %s", async (_what, given, expected) => {
     const memories = await service(() => ({ body: { ...wholePrompt, ...given } }));
     const steps = [says("ok"), ...(expected > 0 ? [beside(github, says("nothing"))] : [])];
     const options: StageOptions = {

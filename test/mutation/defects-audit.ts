@@ -53,7 +53,7 @@ export const auditDefects: readonly Defect[] = [
     find: "    count: memoryCount,",
     replace: "    count: memoriesContext ? 1 : 0,",
     test: "test/features/sidekicks-builtin.test.ts",
-    title: "MEM-47 starts by the answer of the memory service",
+    title: "MEM-47 github-context starts by the answer of the memory service",
     why: "github-context would not start where the memory service counts facts but sends no text.",
   },
   {
@@ -62,7 +62,7 @@ export const auditDefects: readonly Defect[] = [
     find: "toolCalls - before.toolCalls",
     replace: "toolCalls",
     test: "test/features/registry.test.ts",
-    title: "ORC-85 reports at a second end only what was used since the second start",
+    title: "ORC-85 an agent reports at a second end only what was used since the second start",
     why: "The calls of a resumed agent would be counted twice.",
   },
   {
@@ -71,7 +71,7 @@ export const auditDefects: readonly Defect[] = [
     find: 'return { kind: "deny", message: `Denied by preToolUse hook',
     replace: 'return { kind: "answer", content: `Denied by preToolUse hook',
     test: "test/features/hooks.test.ts",
-    title: "LOOP-21 can deny a call",
+    title: "LOOP-21 a preToolUse hook can deny a call",
     why: "A denied call would count as one that succeeded.",
   },
   {
@@ -80,7 +80,7 @@ export const auditDefects: readonly Defect[] = [
     find: '(flags.has("COPILOT_SUBCONSCIOUS") ? ["rem-agent", "subconscious-agent"] : [])',
     replace: '["rem-agent", "subconscious-agent"]',
     test: "test/features/board-consolidation.test.ts",
-    title: "ORC-19 is neither offered nor started while its flag is off",
+    title: "ORC-19 rem-agent is neither offered nor started while its flag is off",
     why: "The agent that rewrites the board would be there although it is switched off.",
   },
   {
