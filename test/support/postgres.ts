@@ -1,16 +1,7 @@
 /** Starts a private Postgres server on a unix socket and loopback port, where Debian's package or another one exists. */
 
 import { spawn, spawnSync } from "node:child_process";
-import {
-  appendFileSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,21 +47,11 @@ export async function startPostgres(programs: string, setup: PostgresSetup = {})
   const owner = isRoot ? postgresUser() : undefined;
   const folder = setup.folder ?? mkdtempSync(join(tmpdir(), "troupe-pg-"));
   const data = join(folder, "data");
-  mkdirSync(data, { mode: 0o700 });
-  if (owner) for (const path of [folder, data]) chownSync(path, owner.uid, owner.gid);
+  if (owner) chownSync(folder, owner.uid, owner.gid);
   const endWatcher = removedWithThisProcess({ programs, folder, owner });
-  const run = (program: string, args: readonly string[]): void => {
-    const { status, stderr, stdout } = spawnSync(join(programs, program), args, {
-      cwd: folder,
-      encoding: "utf8",
-      timeout: 120_000,
-      stdio: ["ignore", "pipe", "pipe"],
-      ...owner,
-    });
-    if (status !== 0) throw new Error(`${program} failed: ${stdout}${stderr}`);
-  };
+  const run = (program: string, args: readonly string[]): void => runAs({ owner, cwd: folder }, program, args);
   const port = await freePort();
-  run("initdb", ["-D", data, "-A", "trust", "-U", "troupe", "--no-sync", "-E", "UTF8", "--locale=C"]);
+  run("cp", ["-a", emptyData(programs, owner), data]);
   const settings = [
     `listen_addresses = '${["127.0.0.1", ...(setup.address ? [setup.address] : [])].join()}'`,
     `port = ${port}`,
@@ -81,7 +62,7 @@ export async function startPostgres(programs: string, setup: PostgresSetup = {})
   if (owner) chownSync(join(data, "postgresql.auto.conf"), owner.uid, owner.gid);
   if (setup.address) appendFileSync(join(data, "pg_hba.conf"), `host all all ${setup.address}/30 trust\n`);
   const control = (...args: string[]): void =>
-    run("pg_ctl", ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
+    run(join(programs, "pg_ctl"), ["-D", data, "-w", "-t", "60", "-l", join(folder, "log"), ...args]);
   control("start");
   return {
     folder,
@@ -97,11 +78,39 @@ export async function startPostgres(programs: string, setup: PostgresSetup = {})
   };
 }
 
+type Owner = { readonly uid: number; readonly gid: number } | undefined;
+
+function runAs(how: { owner: Owner; cwd: string }, program: string, args: readonly string[]): void {
+  const { status, stderr, stdout, error } = spawnSync(program, args, {
+    cwd: how.cwd,
+    encoding: "utf8",
+    timeout: 120_000,
+    stdio: ["ignore", "pipe", "pipe"],
+    ...how.owner,
+  });
+  if (status !== 0) throw new Error(`${program} failed: ${stdout}${stderr}${error ?? ""}`);
+}
+
+let madeData: string | undefined;
+
+/** The data folder of a new server, to be copied: `initdb` takes a second of processor time, so a process runs it once. */
+function emptyData(programs: string, owner: Owner): string {
+  if (madeData !== undefined) return madeData;
+  const folder = mkdtempSync(join(tmpdir(), "troupe-pg-new-"));
+  if (owner) chownSync(folder, owner.uid, owner.gid);
+  removedWithThisProcess({ programs, folder, owner });
+  const data = join(folder, "data");
+  const args = ["-D", data, "-A", "trust", "-U", "troupe", "--no-sync", "-E", "UTF8", "--locale=C"];
+  runAs({ owner, cwd: folder }, join(programs, "initdb"), args);
+  madeData = data;
+  return data;
+}
+
 /**
  * Stops the server and removes its folder when this process ends, whichever way: a shell in a session of its own waits
  * for the end of its input, which only this process holds open. Returns a function that ends the shell.
  */
-function removedWithThisProcess(at: { programs: string; folder: string; owner: object | undefined }): () => void {
+function removedWithThisProcess(at: { programs: string; folder: string; owner: Owner }): () => void {
   const script = `cat > /dev/null; "$1/pg_ctl" -D "$2/data" -m immediate -w stop; rm -rf "$2"`;
   const watcher = spawn("sh", ["-c", script, "sh", at.programs, at.folder], {
     cwd: "/",
