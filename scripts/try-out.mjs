@@ -1,15 +1,18 @@
 // Runs the built command line once against a model server of our own: to learn which modules a prompt needs, and to fill
 // the code cache with the functions it runs. Without either everything works, only slower: nothing here fails a build.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const PATIENCE_MS = 20_000;
 
-/** With `trace` the names of all modules that ran, otherwise none, and the code cache is written. */
-export async function tryOut(launcher, { calls, trace }) {
+/**
+ * With `trace` the names of all modules that ran, otherwise none, and the code cache is written. `scripted`: the model is
+ * a file, which needs modules of the last pack.
+ */
+export async function tryOut(launcher, { calls, trace, scripted = false }) {
   const folder = mkdtempSync(join(tmpdir(), "troupe-build-"));
   const server = await modelServer(calls);
   const coverage = join(folder, "coverage");
@@ -21,7 +24,10 @@ export async function tryOut(launcher, { calls, trace }) {
     ...(trace && { NODE_V8_COVERAGE: coverage }),
   };
   try {
-    const child = spawn(process.execPath, [launcher, "-s", "--allow-all-tools", "-p", "warm"], {
+    const script = join(folder, "script.json");
+    writeFileSync(script, JSON.stringify({ steps: [{ say: "ready" }] }));
+    const model = scripted ? ["--model", `faux:${script}`] : [];
+    const child = spawn(process.execPath, [launcher, "-s", "--allow-all-tools", "-p", "warm", ...model], {
       cwd: folder,
       env,
       stdio: ["ignore", "ignore", "inherit"],

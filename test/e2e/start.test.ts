@@ -83,6 +83,14 @@ it("a Node that finds no code cache writes one with its first prompt, and uses i
   expect(caches().map((name) => statSync(join(packs, name)).mtimeMs)).toEqual(written);
 });
 
+it("the build leaves a code cache beside every pack", () => {
+  const names = readdirSync("dist/cli");
+  const packs = names.filter((name) => name.endsWith(".cjs") && name !== "first-frame.cjs");
+  expect(packs.length).toBeGreaterThan(1);
+  const caches = packs.map((name) => name.replace(/cjs$/, `${process.version}-${process.arch}.cache`));
+  expect(names).toEqual(expect.arrayContaining(caches));
+});
+
 it("the derived tools of the build are equal to those of the sources", async () => {
   await using server = await modelServer({ steps: [says("built"), says("sources")] });
   const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };
