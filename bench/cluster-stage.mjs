@@ -195,7 +195,7 @@ async function startWorker({ name, folder, environment, url, children, given }) 
   });
   const end = performance.now() + START_MS;
   for (;;) {
-    const [, id] = /worker (\S+) takes work/.exec(said) ?? [];
+    const [, id] = /worker (\S+) takes jobs/.exec(said) ?? [];
     if (id) return { id, child, ended };
     if (child.exitCode !== null || performance.now() > end) {
       child.kill("SIGKILL");

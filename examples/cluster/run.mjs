@@ -38,7 +38,7 @@ async function main() {
   console.log(`Postgres runs at ${url}\n`);
 
   const environment = { ...process.env, TROUPE_DATABASE_URL: url, TROUPE_NO_DISCOVERY: "1" };
-  const worker = { args: ["worker", "--lease", "5", "--add-dir", repository], ready: "takes work", environment };
+  const worker = { args: ["worker", "--lease", "5", "--add-dir", repository], ready: "takes jobs", environment };
   await Promise.all(["one", "two"].map((name) => start(join(folder, name), worker)));
 
   // The client has a state folder of its own, as another machine would.

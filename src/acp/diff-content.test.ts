@@ -47,7 +47,7 @@ it("a diff with several files, absolute paths, missing newlines and header-like 
 
 it("a diff that was cut off or is not text is reported as incomplete", () => {
   const whole = diffOf("x", numbered(40), numbered(40).replaceAll("line", "row"));
-  const cut = `${whole.slice(0, whole.indexOf("\n+row 3") + 1)}[the diff goes on: 400 more characters]\n`;
+  const cut = `${whole.slice(0, whole.indexOf("\n+row 3") + 1)}[the diff continues: 400 more characters]\n`;
   expect(fileChanges(cut, "/project")).toEqual({ diffs: [], locations: [{ path: "/project/x" }], isWhole: false });
   const binary = "--- a/x\n+++ b/x\n[binary content: 3 bytes before, 4 bytes after]\n";
   expect(fileChanges(binary, "/project")).toMatchObject({ diffs: [], isWhole: false });

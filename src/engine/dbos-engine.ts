@@ -377,7 +377,7 @@ async function load<T>(importer: () => Promise<T>): Promise<T> {
   try {
     return await importer();
   } catch (error) {
-    throw new TroupeError("usage", "The package @dbos-inc/dbos-sdk is not installed, so no work can be distributed.", {
+    throw new TroupeError("usage", "The package @dbos-inc/dbos-sdk is not installed, so no jobs can be distributed.", {
       hint: `Install it beside troupe: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION} pg@8`,
       cause: error,
     });

@@ -37,7 +37,7 @@ export class BudgetSpent extends Error {
 function describe(tenant: string, limit: BudgetSpent["limit"], state: BudgetState): string {
   const per = state.period === "total" ? "" : ` for this ${state.period}`;
   if (limit === "price") {
-    return `The price of this model is not known, so the budget of tenant ${tenant} ($${state.costUsd}${per}) cannot be kept.`;
+    return `The price of this model is not known, so the budget of tenant ${tenant} ($${state.costUsd}${per}) cannot be enforced.`;
   }
   const used =
     limit === "cost"

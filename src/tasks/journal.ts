@@ -73,7 +73,7 @@ export class TaskJournal {
       this.#ports.discard?.(matches);
       const reason = error instanceof Error ? error.message : String(error);
       throw new TroupeError("storage", `The session's log cannot be written: ${reason}`, {
-        hint: "Make room on the disk, then try again.",
+        hint: "Free some space, then try again.",
         cause: error,
       });
     }

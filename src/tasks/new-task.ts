@@ -61,7 +61,7 @@ export function checkStart(
 /** Throws if the session, or the current message, has started its maximum number of agents. */
 function requireRoom({ kind, parentId, factoryRunId }: NewTask, { fold, limits, starting }: StartConditions): void {
   if (fold.all().length + starting >= MAX_TASKS) {
-    throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Go on in a new session." });
+    throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Continue in a new session." });
   }
   const { maxTotal = Number.POSITIVE_INFINITY } = limits;
   // Agents of factories have their own limit.

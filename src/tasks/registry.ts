@@ -332,7 +332,7 @@ export class Registry {
   #known(id: string): TaskRecord {
     const task = this.#fold.get(id);
     if (task) return task;
-    throw new TroupeError("usage", `There is no agent "${id}".`, { hint: "list_agents names those there are." });
+    throw new TroupeError("usage", `There is no agent "${id}".`, { hint: "Use list_agents to list the agents." });
   }
 
   /** Cancels a start that was reported as failed because of the log, but was written later. */

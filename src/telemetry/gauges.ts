@@ -7,7 +7,7 @@ export const gauges = {
   sessions: {
     name: "troupe.cluster.sessions",
     unit: "{session}",
-    description: "Sessions with open work: running, queued, or waiting for a person.",
+    description: "Sessions with open jobs: running, queued, or waiting for an answer.",
   },
   oldestWait: {
     name: "troupe.cluster.oldest_wait",

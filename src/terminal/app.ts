@@ -119,7 +119,7 @@ export class App implements Host {
     for (const [id, text] of Object.entries(found?.agents ?? {})) this.#agentDrafts.set(id, text);
     if (found === undefined || found.text === "" || !this.editor.isEmpty) return;
     this.editor.set(found.text);
-    this.hint("the draft of a terminal that ended was brought back");
+    this.hint("restored the draft of a terminal that was closed");
   }
 
   /** Applies what the user has chosen for the terminal. */
@@ -356,7 +356,7 @@ export class App implements Host {
     const { target } = this;
     if (!("item" in target) || this.attention.items.some(({ id }: AttentionItem) => id === target.item.id)) return;
     this.aim(mainTarget);
-    this.hint("the request was answered elsewhere or ended");
+    this.hint("the request has ended, or another client answered it");
   }
 
   /** Times on the screen go on only while something runs. */

@@ -140,7 +140,7 @@ export class CommandRunner implements Commands {
     const params = { id, message };
     const result = await app.call<{ sent: boolean; error?: string }>("session.tasks.sendMessage", params);
     if (result.sent) app.hint(`sent to ${id}`);
-    else app.fail(new Error(result.error ?? `${id} did not take the message.`));
+    else app.fail(new Error(result.error ?? `${id} did not accept the message.`));
   }
 
   interrupt(): void {
@@ -153,7 +153,7 @@ export class CommandRunner implements Commands {
     const app = this.#app;
     const { removed } = await app.call<{ removed: boolean }>("session.queue.removeAt", { id: messageId });
     if (removed) app.editor.set(text);
-    else app.hint("it was delivered already");
+    else app.hint("already delivered");
   }
 
   /** Returns false when no agent is waited for, so that Ctrl+B moves the cursor. */

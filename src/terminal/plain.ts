@@ -90,7 +90,7 @@ class PlainTerminal {
       this.#client = await this.#options.connect();
       const resumeId = await findSession(this.#client, sessionChoice, cwd);
       const gone = (): void => {
-        this.#print("notice: the terminal that had this session open has left. Resume it to go on.");
+        this.#print("notice: the terminal that had this session open was closed. Resume the session to continue.");
         this.#reader.close();
       };
       const newId = sessionChoice.kind === "id" ? sessionChoice.sessionId : undefined;
@@ -209,7 +209,7 @@ class PlainTerminal {
       }, CHOICES_MS);
       return;
     }
-    if (this.#question) this.#print("notice: the request was answered elsewhere or ended");
+    if (this.#question) this.#print("notice: the request has ended, or another client answered it");
     this.#question = undefined;
     this.#menu = item && { item, entries: menuOf(item, session) };
     this.#printMenu();

@@ -233,7 +233,7 @@ async function openSession(
 /** The process that had the joined session open is gone: resumes the session here. */
 async function reopenHere(app: App, options: TerminalOptions, sessionId: string): Promise<void> {
   if (app.session?.id !== sessionId || !app.isJoined || app.isLeaving) return;
-  app.commit([app.style.yellow("! the terminal that had this session open has left; it goes on here")]);
+  app.commit([app.style.yellow("! the other terminal was closed; the session continues here")]);
   app.session = undefined;
   app.client = undefined;
   const attempt = async (): Promise<void> => {

@@ -180,7 +180,7 @@ function decisionOf(
     case "denied-by-rules":
       return { decision: "denied", how: "rules", feedback: undefined };
     case "denied-no-approval-rule-and-could-not-request-from-user":
-      return { decision: "denied", how: "nobody could be asked", feedback: undefined };
+      return { decision: "denied", how: "no user could be asked", feedback: undefined };
   }
 }
 

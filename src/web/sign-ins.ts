@@ -80,7 +80,7 @@ export class SignIns {
   /** Begins a sign-in. Resolves with the address to open, or without one when nothing is left to do. */
   async begin(sessionId: string, server: string): Promise<SignInBegun> {
     const key = `${sessionId} ${server}`;
-    this.#running.get(key)?.abort(new TroupeError("failed", "The sign-in was begun again."));
+    this.#running.get(key)?.abort(new TroupeError("failed", "The sign-in was started again."));
     const stop = new AbortController();
     this.#running.set(key, stop);
     const { environment, folderOf } = this.#parts;
@@ -109,7 +109,7 @@ export class SignIns {
 
   /** A person does not want to sign in now. */
   leave(sessionId: string, server: string): void {
-    this.#running.get(`${sessionId} ${server}`)?.abort(new TroupeError("failed", "The sign-in was left."));
+    this.#running.get(`${sessionId} ${server}`)?.abort(new TroupeError("failed", "The sign-in was abandoned."));
     this.#note(sessionId, { name: server, status: "left", at: 0 });
   }
 

@@ -18,7 +18,7 @@ function attempt(stage: Stage, commands: readonly string[], flags: readonly stri
   });
 }
 
-/** Every command is refused: "deny" by a rule or a limit, "ask" because nobody could be asked. */
+/** Every command is refused: "deny" by a rule or a limit, "ask" because no user could be asked. */
 function expectRefused(
   findings: Findings,
   run: Prompted,

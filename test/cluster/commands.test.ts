@@ -138,7 +138,7 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
       [at({ username: "nobody" }), "refuses the user nobody."],
       [at({ username: "stranger" }), "The database role stranger has no right"],
       [at({ hostname: "nohost.invalid" }), "The host of the database is not known: nohost.invalid."],
-      ["http://127.0.0.1/x", "is no address of Postgres."],
+      ["http://127.0.0.1/x", "is not a Postgres URL."],
       [at({ pathname: "/empty" }), "The database has no tables of troupe."],
     ];
     const tries = reasons.map(async ([given, reason]) => {

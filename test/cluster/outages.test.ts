@@ -69,7 +69,7 @@ describe.runIf(programs !== undefined && SLOW)("outages", { timeout: 1_200_000 }
     const record = await stage.record();
     expect(record.work?.find(({ session }) => session === poison)?.outcome).toEqual({
       kind: "failed",
-      message: expect.stringContaining("Set aside: 5 workers in a row"),
+      message: expect.stringContaining("Suspended: 5 workers in a row"),
     });
     expect(losses).toBe(5);
     await stage.finish(others);

@@ -148,8 +148,8 @@ export class ClusterStage {
     const worker = this.spawnWorker(name, setup);
     await expect
       .poll(() => worker.said() + (worker.child.exitCode ?? worker.child.signalCode ?? ""), HANG)
-      .toMatch(/takes work|\d$|SIG/);
-    const [, id = ""] = /worker (\S+) takes work/.exec(worker.said()) ?? [];
+      .toMatch(/takes jobs|\d$|SIG/);
+    const [, id = ""] = /worker (\S+) takes jobs/.exec(worker.said()) ?? [];
     expect(id, worker.said()).not.toBe("");
     this.workerIds.set(name, id);
     return Object.assign(worker, { id });
@@ -185,7 +185,7 @@ export class ClusterStage {
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      const [, id] = /worker (\S+) takes work/.exec(said) ?? [];
+      const [, id] = /worker (\S+) takes jobs/.exec(said) ?? [];
       if (id !== undefined) this.workerIds.set(name, id);
     });
     const ended = new Promise<number | string | null>((done) =>

@@ -114,7 +114,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     const pool = await submitAs("role_a", ["--pool", "gpu"]);
     expect({ code: pool.code, stderr: pool.stderr }).toEqual({
       code: 2,
-      stderr: expect.stringContaining("may not submit work for tenant a to pool gpu"),
+      stderr: expect.stringContaining("may not submit jobs for tenant a to pool gpu"),
     });
   });
 
@@ -206,7 +206,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     const code = await new Promise((done) => child.once("exit", done));
     expect({ code, said }).toEqual({
       code: 2,
-      said: expect.stringContaining("A worker for strangers needs the sandbox"),
+      said: expect.stringContaining("--untrusted needs the sandbox"),
     });
   });
 
@@ -235,7 +235,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     };
     await expect.poll(status, HANG).toMatchObject({
       state: "set_aside",
-      reason: expect.stringContaining("Set aside: 5 workers in a row"),
+      reason: expect.stringContaining("Suspended: 5 workers in a row"),
     });
     writeFileSync(pid, "");
     expect((await stage.run(["cluster", "retry", workId])).code).toBe(0);

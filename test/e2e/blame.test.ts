@@ -75,7 +75,7 @@ describe("troupe blame", () => {
     const { code, stdout } = await run("blame", `poem.txt:${line}`);
     expect(code).toBe(0);
     expect(stdout).toBe(
-      `${file}:${line}\n  ${text}\nNo recorded change wrote this line: it was there before, or someone else did.\n`,
+      `${file}:${line}\n  ${text}\nNo recorded change wrote this line: it was there before, or another program wrote it.\n`,
     );
   });
 

@@ -109,7 +109,7 @@ describe("troupe board", () => {
   it("troupe board is refused inside a command of an agent", async () => {
     const home = newHome();
     const inside = await troupe(["board", "add", "x", "y"], { cwd, home, environment: { TROUPE_SHELL: "1" } });
-    expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("not changed from inside")]);
+    expect([inside.code, inside.stderr]).toEqual([1, expect.stringContaining("of an agent cannot change")]);
   });
 
   it("troupe board consolidates on demand, with a diff and an undo, in a session that is never resumed", async () => {

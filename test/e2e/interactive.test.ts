@@ -278,7 +278,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await first.shows("Esc Esc rewinds");
     await first.keys("C-d");
     await first.shows("ended with 0");
-    await second.shows("it goes on here");
+    await second.shows("the session continues here");
     await second.shows(/^interactive · understudy/m);
   });
 

@@ -64,7 +64,7 @@ it("troupe login lists the providers when none is given, and refuses a key that 
     stderr: expect.stringContaining("anthropic, openai"),
   });
   const odd = await troupe(["login", "openai"], { ...options, stdin: "sk with spaces\n" });
-  expect(odd).toMatchObject({ code: 2, stderr: expect.stringContaining("characters that no key has") });
+  expect(odd).toMatchObject({ code: 2, stderr: expect.stringContaining("characters that keys cannot have") });
   const unknown = await troupe(["login", "nobody"], { ...options, stdin: "sk-1\n" });
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("No key can be stored") });
 });

@@ -150,7 +150,7 @@ test("an agent cannot decide through its shell, and invalid arguments are an err
   await using folder = await tempFolder();
   const inShell = stage(folder, { environment: { TROUPE_SHELL: "1" } });
   for (const words of ['add "x y"', "accept abcd", "undo", "remove abcd"])
-    await expect(inShell.run(words)).rejects.toThrow("not changed from inside a command of an agent");
+    await expect(inShell.run(words)).rejects.toThrow("A command of an agent cannot change the memory");
   expect(await inShell.run("list")).toBe("Nothing is remembered here.\n");
   const { run } = stage(folder);
   await expect(run("frobnicate")).rejects.toThrow("Unknown: troupe memory frobnicate. Use one of list, show,");

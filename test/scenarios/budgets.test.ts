@@ -56,7 +56,7 @@ describe("the budget of a tree of agents", () => {
     await expect.poll(() => session.agents.tasks?.view("small")?.status).toBe("failed");
     expect(session.history.budget.reservations.reserved(undefined).tokens).toBeGreaterThan(4_096);
     expect(session.agents.tasks?.get("small")?.error).toMatch(
-      /set aside by calls under way, \d+ tokens wanted \(--max-tokens\)/,
+      /reserved by running calls, \d+ tokens requested \(--max-tokens\)/,
     );
     open.resolve();
     // With nobody else at work, what is left is enough.

@@ -153,7 +153,9 @@ describe("apps of MCP servers", () => {
     await expect(buy()).rejects.toThrow(/Denied by preToolUse hook: nothing is bought/);
     expect(heard).toMatchObject([{ toolName: "shop-buy", toolArgs: '{"what":"tea"}', source: "mcp_app" }]);
     before = { permissionDecision: "ask", permissionDecisionReason: "look at it" };
-    await expect(buy()).rejects.toThrow(/A hook wants a person to agree, and nobody did: look at it/);
+    await expect(buy()).rejects.toThrow(
+      /A hook requires the approval of the user, and no user could be asked: look at it/,
+    );
     expect(asked).toEqual(["hook"]);
     expect([calledAt(told), ends]).toEqual([[], []]);
     before = { modifiedArgs: { what: "coffee" } };

@@ -102,8 +102,8 @@ describe("plugins that are installed over the contract", () => {
     await put("linked/SKILL.md", skill("link"));
     await symlink("/etc/passwd", stage.folder.at("linked/secret"));
     for (const [source, why] of [
-      ["far@village", /does not lie in the folder/],
-      ["out@village", /does not lie in the folder/],
+      ["far@village", /is not in the folder/],
+      ["out@village", /is not in the folder/],
       ["nobody@village", /has no plugin nobody/],
       ["kitchen@nowhere", /no marketplace nowhere/],
       ["someone/repository", /no folder of this machine/],

@@ -201,9 +201,7 @@ describe("stop_agent", () => {
       { agent_id: "scout" },
       contextFor("/", { tasks: fakeTasks({ reports: [report] }) }),
     );
-    expect(text).toMatch(
-      /^Agent stopped\. agent_id: scout, .*status: cancelled.*\n\nIts last words, unfinished:\nHalf$/s,
-    );
+    expect(text).toMatch(/^Agent stopped\. agent_id: scout, .*status: cancelled.*\n\nIts unfinished answer:\nHalf$/s);
   });
 
   it("stop_agent does not claim to have stopped an agent that had ended", async () => {

@@ -184,7 +184,7 @@ describe("create", () => {
     const { context } = fileWorkspace();
     const diff = await askedDiff(create, { path: "big.txt", file_text: "line of text\n".repeat(10_000) }, context);
     expect(diff.length).toBeLessThanOrEqual(20_000);
-    expect(diff).toMatch(/\[the diff goes on: \d+ more characters\]\n$/);
+    expect(diff).toMatch(/\[the diff continues: \d+ more characters\]\n$/);
     const huge = { path: "huge.txt", file_text: "x".repeat(10 * 1024 * 1024 + 1) };
     expect((await failureOf(create, huge, { ...context, toolCallId: "call_2" })).message).toContain(
       "at most 10485760 can be written",

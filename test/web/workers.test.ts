@@ -103,12 +103,14 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
   it("the view of workers accepts only decisions that fit the request", async () => {
     await using stage = await webStage({ database: server.url });
     const answer = (params: object) => stage.call("web.answerRequest", { sessionId: asking, id: "r1", ...params });
-    await expect(answer({ decision: "text", text: "allow" })).rejects.toThrow("is not answered so");
+    await expect(answer({ decision: "text", text: "allow" })).rejects.toThrow(
+      "does not fit a request of kind permission. Answer with allow or deny.",
+    );
     await expect(answer({})).rejects.toThrow("The request has no decision.");
     await expect(stage.call("web.drain", { worker: "nobody", isAsked: true })).rejects.toThrow(
-      "There is no such worker",
+      "This worker no longer exists",
     );
-    await expect(stage.call("web.retryWork", { work: waiting })).rejects.toThrow("is not set aside and has not failed");
+    await expect(stage.call("web.retryWork", { work: waiting })).rejects.toThrow("is not suspended and has not failed");
   });
 
   it("the view of workers shows a tenant's role its own work and sessions, and says what is hidden", async () => {
@@ -191,9 +193,9 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
       expect(await page.locator("main img, main a:not([href^='#/s/'])").count()).toBe(0);
       expect(await page.innerText(".fact-card >> nth=0")).toContain("<img src=x");
       await page.click("tr:has-text('alive') >> text=Drain");
-      await page.waitForSelector("tr:has-text('alive') >> text=Take work again");
+      await page.waitForSelector("tr:has-text('alive') >> text=Take jobs again");
       expect(await found("select id from troupe.worker where drain_asked")).toEqual(["alive"]);
-      await page.click("tr:has-text('alive') >> text=Take work again");
+      await page.click("tr:has-text('alive') >> text=Take jobs again");
       await page.waitForSelector("tr:has-text('alive') >> text=Drain");
       expect(await found("select id from troupe.worker where drain_asked")).toEqual([]);
       await page.keyboard.press("y");

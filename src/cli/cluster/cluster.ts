@@ -46,9 +46,9 @@ async function run(given: Arguments, cluster: Cluster): Promise<ExitCode> {
 }
 
 async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
-  if (id === undefined) throw usage("Name the work to cancel: troupe cluster cancel <work id>");
+  if (id === undefined) throw usage("Name the job to cancel: troupe cluster cancel <job id>");
   const isOpen = await abortWork(cluster, id);
-  say(isOpen ? `work ${id} is cancelled` : `work ${id} has ended already, or does not exist`);
+  say(isOpen ? `job ${id} is cancelled` : `job ${id} has already ended, or does not exist`);
   return isOpen ? exitCodes.done : exitCodes.failed;
 }
 
@@ -67,7 +67,7 @@ async function answer(cluster: Cluster, words: readonly string[]): Promise<ExitC
     kind,
     answer: answerOf(kind, decisionOf(kind, text)),
   });
-  say(isFirst ? `answered ${requestId}` : `${requestId} was answered by somebody else`);
+  say(isFirst ? `answered ${requestId}` : `${requestId} was already answered`);
   return isFirst ? exitCodes.done : exitCodes.failed;
 }
 
@@ -81,7 +81,7 @@ async function drain(given: Arguments, { database }: Cluster, name: string | und
   const found = await askToDrain(database, { ...defined({ name, pool }), isAsked });
   const [first] = found;
   if (first === undefined) throw usage("There is no such worker.", "See troupe cluster workers.");
-  for (const id of found) say(isAsked ? `${id} finishes its sessions and takes no new work` : `${id} takes work again`);
+  for (const id of found) say(isAsked ? `${id} finishes its sessions and takes no new jobs` : `${id} takes jobs again`);
   return exitCodes.done;
 }
 

@@ -35,7 +35,7 @@ export const clusterOptions: readonly Option[] = [
   { name: "health-port", value: "port", group: "Commands", help: "answer GET /healthz on this port of the loopback" },
   { name: "repo", value: "git url", group: "Commands", help: "the repository to work on; every worker must reach it" },
   { name: "ref", value: "ref", group: "Commands", help: "the branch, tag or commit to start from (default: HEAD)" },
-  { name: "tenant", value: "name", group: "Commands", help: "who the work is for (default: default)" },
+  { name: "tenant", value: "name", group: "Commands", help: "the owner of the job (default: default)" },
   {
     name: "on-loss",
     value: "continue|stop",
@@ -53,7 +53,12 @@ export const clusterOptions: readonly Option[] = [
     group: "Commands",
     help: "free the slot of a session that waits this long for an answer (default 5)",
   },
-  { name: "keep-work", value: "days", group: "Commands", help: "remove rows of work that ended before (default 30)" },
+  {
+    name: "keep-work",
+    value: "days",
+    group: "Commands",
+    help: "remove jobs that ended this many days ago (default 30)",
+  },
   {
     name: "keep-sessions",
     value: "days",

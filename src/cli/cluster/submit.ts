@@ -92,8 +92,8 @@ async function report(
 }
 
 function describe(outcome: WorkOutcome | null): string {
-  if (outcome === null) return "not done yet; it goes on without this command";
+  if (outcome === null) return "not done yet; it continues without this command";
   if (outcome.kind === "done") return "done";
-  if (outcome.kind === "lost") return "the worker was lost, and the work was not continued (--on-loss stop)";
+  if (outcome.kind === "lost") return "the worker was lost, and the job was not continued (--on-loss stop)";
   return `${outcome.kind}: ${outcome.message}`;
 }

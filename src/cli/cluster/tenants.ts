@@ -23,12 +23,12 @@ export async function tenantCommand(given: Arguments, { database }: Cluster): Pr
   }
   if (tenant === undefined) throw usage("Name the tenant: troupe cluster tenant set <tenant> --role <role>");
   await setTenantRole(database, { role, tenant, pools: given.list("pool") });
-  say(`role ${role} can submit and read work of tenant ${tenant}`);
+  say(`role ${role} can submit and read jobs of tenant ${tenant}`);
   return exitCodes.done;
 }
 
 export async function retryCommand(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
-  if (id === undefined) throw usage("Name the work to run again: troupe cluster retry <work id>");
-  say(`work ${await retryWork(cluster, id)} runs again`);
+  if (id === undefined) throw usage("Name the job to run again: troupe cluster retry <job id>");
+  say(`job ${await retryWork(cluster, id)} runs again`);
   return exitCodes.done;
 }

@@ -52,7 +52,7 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     report: (line) => say(line),
   });
   const health = await healthServer(given, worker);
-  say(`worker ${worker.id} takes work${pool === undefined ? "" : ` of pool ${pool}`}; stop it with Ctrl-C or SIGTERM`);
+  say(`worker ${worker.id} takes jobs${pool === undefined ? "" : ` of pool ${pool}`}; stop it with Ctrl-C or SIGTERM`);
   await new Promise<void>((resolve) => onInterrupt(resolve));
   say(`stopping: waiting for ${plural(worker.active(), "session")}`);
   await worker.stop(DRAIN_MS);

@@ -104,7 +104,7 @@ function detailsOf(agent: AgentDefinition, isOff: boolean): string {
     ["from", agent.path ?? agent.source],
     ["plugin", agent.pluginName],
     ["for", description],
-    ["model", models.length === 0 ? "that of whoever starts it" : `${models.join(", ")} (${modelPolicy})`],
+    ["model", models.length === 0 ? "that of the agent that starts it" : `${models.join(", ")} (${modelPolicy})`],
     ["effort", reasoningEffort],
     ["tools", agent.tools === null ? "all" : agent.tools.join(", ") || "none"],
     ["never", agent.disallowedTools.join(", ") || undefined],

@@ -24,7 +24,7 @@ export async function blameCommand(given: Arguments): Promise<ExitCode> {
 
 function textOf({ path, line, text, origin }: Blame): string {
   const head = `${path}:${line}\n  ${text.trim()}\n`;
-  if (!origin) return `${head}No recorded change wrote this line: it was there before, or someone else did.\n`;
+  if (!origin) return `${head}No recorded change wrote this line: it was there before, or another program wrote it.\n`;
   const { agent, agentId, sessionId, time, tool, toolCallId, command, doubt } = origin;
   const { prompt, intent, approval, facts } = origin;
   const rows: readonly (readonly [string, string | undefined])[] = [

@@ -54,7 +54,7 @@ const deciding = new Set(["add", "prune", "restore", "consolidate"]);
 
 function refuseToAgents(): void {
   if (process.env.TROUPE_SHELL === undefined) return;
-  throw new TroupeError("failed", "The board is not changed from inside a command of an agent.", {
+  throw new TroupeError("failed", "A command of an agent cannot change the board.", {
     hint: "Run it in a terminal of your own.",
   });
 }

@@ -102,7 +102,7 @@ const SHELL_MARK = "TROUPE_SHELL";
 
 function refuseToAgents(environment: MemoryContext["environment"]): void {
   if (environment[SHELL_MARK] === undefined) return;
-  throw new TroupeError("failed", "The memory is not changed from inside a command of an agent.", {
+  throw new TroupeError("failed", "A command of an agent cannot change the memory.", {
     hint: "Run it in a terminal of your own.",
   });
 }

@@ -177,7 +177,7 @@ function sayConsequences({ scope, path: file }: ConfigFile, context: ConfigConte
 
 function refuseToAgents({ environment }: ConfigContext): void {
   if (environment.TROUPE_SHELL === undefined) return;
-  throw new TroupeError("failed", "Settings cannot be changed from inside a command of an agent.", {
+  throw new TroupeError("failed", "A command of an agent cannot change settings.", {
     hint: "Run it in a terminal of your own.",
   });
 }

@@ -195,7 +195,7 @@ async function remove({ name, around }: Call): Promise<void> {
   const view = await find(name, administration);
   if (!(await administration.remove(name))) {
     throw new TroupeError("usage", `${name} is not one of your own servers: it is configured in ${view.source}.`, {
-      hint: `Remove it there, or do without it: troupe mcp disable ${name}.`,
+      hint: `Remove it there, or turn it off: troupe mcp disable ${name}.`,
     });
   }
   print(`Removed ${name}.\n`);

@@ -49,7 +49,7 @@ export function write(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => {
       const gone = error && "code" in error && error.code === "EPIPE";
-      if (gone) reject(new TroupeError("interrupted", "The reader of stdout went away."));
+      if (gone) reject(new TroupeError("interrupted", "The program that read stdout has ended."));
       else if (error) reject(new TroupeError("failed", `Could not write to stdout: ${error.message}`));
       else resolve();
     });

@@ -3,11 +3,15 @@ import type { Command } from "./command.ts";
 export const cluster: Command = {
   name: "cluster",
   group: "Many machines",
-  summary: "show workers, queues and submitted work of a database",
+  summary: "show the workers, queues and jobs of a database",
   subcommands: [
-    { name: "status", summary: "show workers and the latest work", flags: { database: true, json: true, limit: true } },
+    {
+      name: "status",
+      summary: "show the workers and the latest jobs",
+      flags: { database: true, json: true, limit: true },
+    },
     { name: "workers", summary: "show the workers", flags: { database: true, json: true } },
-    { name: "queues", summary: "show how much work waits, by pool and tenant", flags: { database: true, json: true } },
+    { name: "queues", summary: "show how many jobs wait, by pool and tenant", flags: { database: true, json: true } },
     { name: "requests", summary: "show requests that wait for an answer", flags: { database: true, json: true } },
     {
       name: "answer",
@@ -17,21 +21,21 @@ export const cluster: Command = {
     },
     {
       name: "cancel",
-      summary: "cancel work that has not ended",
-      arguments: [{ name: "work id" }],
+      summary: "cancel a job that has not ended",
+      arguments: [{ name: "job id" }],
       flags: { database: true },
     },
     {
       name: "retry",
-      summary: "take up work again that failed or was set aside",
-      arguments: [{ name: "work id" }],
+      summary: "run a failed or suspended job again",
+      arguments: [{ name: "job id" }],
       flags: { database: true },
     },
     {
       name: "drain",
-      summary: "let a worker, or those of a pool, finish what they have and take nothing new",
+      summary: "let a worker, or all workers of a pool, finish their sessions and take no new jobs",
       arguments: [{ name: "worker", optional: true }],
-      flags: { pool: "all workers of this pool that run now", undo: "let them take work again", database: true },
+      flags: { pool: "all workers of this pool that run now", undo: "let them take jobs again", database: true },
     },
     {
       name: "limit",
@@ -64,7 +68,7 @@ export const cluster: Command = {
     },
     {
       name: "tenant",
-      summary: "let a database role submit and read the work of one tenant: list, set, remove",
+      summary: "let a database role submit and read the jobs of one tenant: list, set, remove",
       arguments: [
         { name: "list|set|remove", optional: true, values: ["list", "set", "remove"] },
         { name: "tenant", optional: true },
@@ -75,7 +79,7 @@ export const cluster: Command = {
   usual: "status",
   flags: { database: true, json: true, limit: true },
   examples: [
-    ["troupe cluster status", "workers, and the latest work with its state"],
+    ["troupe cluster status", "workers, and the latest jobs with their state"],
     ["troupe cluster requests", "questions and permissions that wait for an answer"],
     ["troupe cluster answer 3f2a91c allow", "allow the waiting call"],
     ["troupe cluster limit set openai/gpt-5 --requests-per-minute 600 --concurrency 20", "for all workers together"],

@@ -15,7 +15,7 @@ export const submit: Command = {
     "on-loss": true,
     ask: "let questions, plans and calls that no rule decides wait for an answer: troupe cluster answer",
     wait: true,
-    timeout: "with --wait: stop waiting after this time; the work goes on (default: 24 hours)",
+    timeout: "with --wait: stop waiting after this time; the job continues (default: 24 hours)",
     json: "print one JSON object",
   },
   notes: [

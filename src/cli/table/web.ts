@@ -8,7 +8,7 @@ export const web: Command = {
   flags: {
     port: "listen on this port (default: 4270, or a free one)",
     "no-open": true,
-    database: "show the workers and work of this Postgres database too (default: TROUPE_DATABASE_URL); local: none",
+    database: "also show the workers and jobs of this Postgres database (default: TROUPE_DATABASE_URL); local: none",
   },
   examples: [
     ["troupe web", "open the dashboard in your browser"],

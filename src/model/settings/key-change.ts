@@ -71,7 +71,7 @@ function withoutKey(entry: Json): Json {
 export function checkedKey(apiKey: string): string {
   const key = apiKey.trim();
   if (/^[\u0021-\u007e]{1,4096}$/.test(key)) return key;
-  throw new TroupeError("usage", key === "" ? "The key is empty." : "The key has characters that no key has.", {
+  throw new TroupeError("usage", key === "" ? "The key is empty." : "The key has characters that keys cannot have.", {
     hint: "Copy it again from the provider's page.",
   });
 }

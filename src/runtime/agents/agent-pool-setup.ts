@@ -166,8 +166,10 @@ async function resolveAgent(
   const unknown = effective.unknown.filter((tool) => !servers.some((server) => tool.startsWith(`${server}-`)));
   const warnings: string[] = [];
   if (unknown.length > 0) {
-    const why = definition.sidekick ? "a sidekick cannot have, or that are not there" : "are not there";
-    warnings.push(`The agent ${definition.name} names tools that ${why}: ${unknown.join(", ")}.`);
+    const why = definition.sidekick
+      ? "a sidekick cannot have, or that do not exist in this session"
+      : "do not exist in this session";
+    warnings.push(`The agent ${definition.name} lists tools that ${why}: ${unknown.join(", ")}.`);
   }
   const requested = requestedSettings(definition, how);
   const parent = request.parentModel ?? modelReference(parts.mainModel());
@@ -183,7 +185,9 @@ async function resolveAgent(
   const isRemote = refusal !== undefined && refusal.reason === undefined;
   const worktree = isRemote ? undefined : request.isolation && parts.worktrees;
   if (request.isolation && worktree === undefined && !isRemote) {
-    throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
+    throw new TroupeError("usage", "`isolation: worktree` needs a git repository, and this folder is not in one.", {
+      hint: "Run git init and commit, or remove isolation from the agent or the call.",
+    });
   }
   for (const warning of warnings) parts.warn(warning);
   return { tools, model, warnings, ...defined({ worktree }), ...(isRemote && { placement: "elsewhere" }) };

@@ -90,7 +90,9 @@ async function inWorktree(
 ): Promise<AgentWorkspace> {
   const { parts, worktrees, filesOf } = how;
   if (parts.gitRoot === undefined) {
-    throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
+    throw new TroupeError("usage", "`isolation: worktree` needs a git repository, and this folder is not in one.", {
+      hint: "Run git init and commit, or remove isolation from the agent or the call.",
+    });
   }
   const [{ createWorktree }, { gitAccessMounts, worktreeAccess }] = await Promise.all([
     import("../../worktrees/worktrees.ts"),
@@ -131,7 +133,7 @@ async function inWorktree(
     policy,
     ports: { ...parts.shared, files: filesOf(task.id, policy, fileLedger()), shells },
     notes: [
-      `You work in a git work tree of your own (${tree.root}, branch ${tree.branch}). Commit what should be kept; merging it is for others.`,
+      `You work in a git worktree of your own (${tree.root}, branch ${tree.branch}). Commit what should be kept; do not merge it yourself.`,
       ...tree.notices,
     ],
     release: () => shells.closeAll(),

@@ -132,7 +132,7 @@ type Ended = Pick<WorkRow, "id" | "sessionId" | "parent">;
 
 /** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
 export async function setAside(work: Ended, losses: number, parts: EndParts): Promise<WorkOutcome> {
-  const message = `Set aside: ${losses} workers in a row were lost while they ran this work, the last ones while they ran nothing else.`;
+  const message = `Suspended: ${losses} workers in a row were lost while they ran this job, the last ones while they ran nothing else.`;
   const outcome: WorkOutcome = { kind: "failed", message };
   await noteSetAside(parts.database, work.id, message);
   await endWork(work, outcome, parts);

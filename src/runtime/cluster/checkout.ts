@@ -88,8 +88,8 @@ export async function lastKept(
 async function restore(git: Git, { ref, commit, branch }: EventData<"troupe.workspace_kept">): Promise<void> {
   await git(["fetch", "--quiet", "origin", `+${ref}:${KEPT_REF}`]);
   if ((await commitOf(git, KEPT_REF)) !== commit) {
-    throw new TroupeError("failed", `The ref ${ref} is not the commit ${commit} that the session's log names.`, {
-      hint: "Restore the ref in the repository, then run the work again: troupe cluster retry <work>.",
+    throw new TroupeError("failed", `The ref ${ref} is not at the commit ${commit}, which the session's log names.`, {
+      hint: "Restore the ref in the repository, then run the job again: troupe cluster retry <job>.",
     });
   }
   await git(["clean", "--quiet", "-fd", "--exclude=.env*"]);

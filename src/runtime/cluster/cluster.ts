@@ -143,7 +143,7 @@ const placeOf = ({ repository, ref }: Partial<WorkRequest> = {}): Pick<WorkReque
 const NO_RIGHT = "42501";
 
 const mayNotSubmit = (tenant: string, pool: string, cause: Error): TroupeError =>
-  new TroupeError("usage", `This database role may not submit work for tenant ${tenant} to pool ${pool}.`, {
+  new TroupeError("usage", `This database role may not submit jobs for tenant ${tenant} to pool ${pool}.`, {
     hint: "Name another --tenant or --pool, or ask the operator: troupe cluster tenant set <tenant> --role <role> --pool <pool>.",
     cause,
   });
@@ -191,9 +191,9 @@ export async function abortWork(
 /** Runs work again that failed or was set aside. Returns its id. */
 export async function retryWork({ database, engine }: Cluster, workId: string): Promise<string> {
   const row = await findWork(database, workId);
-  if (!row) throw new TroupeError("usage", `There is no work ${workId}.`, { hint: "See troupe cluster status." });
+  if (!row) throw new TroupeError("usage", `There is no job ${workId}.`, { hint: "See troupe cluster status." });
   if (!(await reopen(database, workId))) {
-    throw new TroupeError("usage", `Work ${workId} is not set aside and has not failed.`);
+    throw new TroupeError("usage", `Job ${workId} is not suspended and has not failed.`);
   }
   const { id, sessionId, pool, tenant } = row;
   await engine.retry({ id, sessionId, pool, tenant });
@@ -321,7 +321,7 @@ async function checkSandbox(runtime: Runtime, database: Database): Promise<void>
   if (absence === undefined) return;
   await runtime.close();
   await database.close();
-  throw new TroupeError("configuration", `A worker for strangers needs the sandbox, and there is none: ${absence}`, {
+  throw new TroupeError("configuration", `--untrusted needs the sandbox, and there is none: ${absence}`, {
     hint: "Install bubblewrap (apt install bubblewrap), then start the worker again. troupe doctor checks it.",
   });
 }

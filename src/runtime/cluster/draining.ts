@@ -39,7 +39,7 @@ async function follow(
     // First the row: dispatchers count the slots of workers that take work.
     await (isDraining ? lease.drain() : lease.undrain()).catch(() => undefined);
     await (isDraining ? serving.pause() : serving.resume());
-    report(isDraining ? "draining: takes no new work" : "takes work again");
+    report(isDraining ? "draining: takes no new jobs" : "takes jobs again");
   }
 }
 

@@ -150,7 +150,7 @@ export class RemoteSessions {
   /** Deletes the session. Throws while it has work. */
   async remove(sessionId: string): Promise<void> {
     if ((await openWork(this.#cluster.database, sessionId)).length > 0) {
-      throw new TroupeError("usage", `Session ${sessionId} has work that is not done.`, { hint: "Abort it first." });
+      throw new TroupeError("usage", `Session ${sessionId} has a job that is not done.`, { hint: "Abort it first." });
     }
     if ((await this.store.revision(sessionId)) !== undefined) await this.store.remove(sessionId);
     await this.#cluster.database.query("delete from troupe.remote_session where id = $1", [sessionId]);

@@ -133,8 +133,8 @@ export function answerOf(kind: RequestKind, decision: Decision): AnyAnswer {
   throw new TroupeError(
     "usage",
     isOurs
-      ? `A request of kind ${kind} is not answered so.`
-      : `A request of kind ${kind} is answered by the program that submitted the work.`,
+      ? `This answer does not fit a request of kind ${kind}. Answer with ${kind === "user_input" ? "a text" : "allow or deny"}.`
+      : `A request of kind ${kind} is answered by the program that submitted the job.`,
   );
 }
 

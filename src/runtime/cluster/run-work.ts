@@ -65,7 +65,7 @@ export function workRunner(parts: WorkRunnerParts): Activation {
   const failures = new Map<string, number>();
   return async (work, claim) => {
     const row = await findWork(database, workIdOf(work.id));
-    if (!row) return report(`work ${work.id} has no row and is dropped`);
+    if (!row) return report(`job ${work.id} has no row and is dropped`);
     if (tenant !== undefined && row.tenant !== tenant) {
       const message = `This worker serves only tenant ${tenant}.`;
       return endWork(row, { kind: "failed", message }, { ...parts, claim });

@@ -64,7 +64,7 @@ export async function consolidate(runtime: Runtime, options: ConsolidateOptions)
 
 function noModel(): TroupeError {
   const hint = "Set one up (troupe models), or name it: --model.";
-  return new TroupeError("configuration", "Consolidating takes a model that reasons; the understudy does not.", {
+  return new TroupeError("configuration", "Consolidation needs a model that reasons; the understudy cannot do it.", {
     hint,
   });
 }

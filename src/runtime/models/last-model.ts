@@ -90,7 +90,7 @@ async function reachable(
 }
 
 function cannotGoOn(): TroupeError {
-  const hint = "Name the model to go on with: --model.";
+  const hint = "Name the model to continue with: --model.";
   return new TroupeError("usage", "The session used a scripted model, which cannot be resumed.", {
     hint,
   });

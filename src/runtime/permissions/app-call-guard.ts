@@ -89,7 +89,10 @@ async function requireAgreement(
 ): Promise<void> {
   const access: Access = { kind: "hook", toolName, toolArgs, hookMessage };
   if (await permitOutsideCall(session, access, signal)) return;
-  throw new TroupeError("usage", `A hook wants a person to agree, and nobody did: ${hookMessage}`);
+  throw new TroupeError(
+    "usage",
+    `A hook requires the approval of the user, and no user could be asked: ${hookMessage}`,
+  );
 }
 
 /** Throws if a rule or a hook denies the call. It is not asked about, because the app's user requested it. */
@@ -106,7 +109,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   };
   const question = { access, toolName, cwd: session.workspace.cwd };
   const ruled = decide(policy, question);
-  const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
+  const asked: Decision = { decision: "allow", by: "default", reason: "the user of the app asked for it" };
   const hookDecision = hookOpinion(session.permissions.hooks);
   const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, {

@@ -143,7 +143,7 @@ export function clientRule(
   const [parsed] = usable(() => [
     parseRule(text, { effect, source: { name: "the client" } }, { ...builtinNames, servers }),
   ]);
-  if (!parsed) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  if (!parsed) throw new TroupeError("usage", `The rule ${text} is not a rule that troupe knows.`);
   return parsed;
 }
 
@@ -152,7 +152,7 @@ export function allowRule(text: string, source: string, servers: readonly string
   const [rule] = usable(() => [
     parseRule(text, { effect: "allow", source: { name: source } }, { ...builtinNames, servers }),
   ]);
-  if (!rule) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  if (!rule) throw new TroupeError("usage", `The rule ${text} is not a rule that troupe knows.`);
   return rule;
 }
 

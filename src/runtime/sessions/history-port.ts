@@ -16,7 +16,7 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
         const toEventId = number === undefined ? undefined : await eventOf(session, number);
         const forked = await session.workspace.services?.fork?.(toEventId);
         if (!forked) throw new TroupeError("usage", "This session cannot be forked here.");
-        return `Forked into ${forked.sessionId}. To go on there: troupe -p "<prompt>" --resume ${forked.sessionId}`;
+        return `Forked into ${forked.sessionId}. To continue there: troupe -p "<prompt>" --resume ${forked.sessionId}`;
       },
     },
     ...(files && {
@@ -24,7 +24,10 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
         const { undo } = await import("../../checkpoints/undo.ts");
         const { restored, conflicts } = await undo({ kind: "turn" }, files);
         if (conflicts.length === 0) return `Restored ${plural(restored.length, "file")}.`;
-        throw new TroupeError("failed", `Nothing was undone: changed since by someone else: ${conflicts.join(", ")}.`);
+        throw new TroupeError(
+          "failed",
+          `Nothing was undone: changed since by another program or user: ${conflicts.join(", ")}.`,
+        );
       },
     }),
   };

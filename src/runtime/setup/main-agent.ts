@@ -76,7 +76,7 @@ function creditsOf(
 ): Credits {
   const isHeld = model.costOf(noUsage) !== null;
   if (most !== undefined && !isHeld) {
-    const message = `The price of ${modelName(model)} is not known, so the limit of ${most} AI credits is told to the agent and cannot be kept.`;
+    const message = `The price of ${modelName(model)} is not known, so the limit of ${most} AI credits is passed to the agent and cannot be enforced.`;
     listener.warn("limits", message);
   }
   return new Credits(most, { isHeld });
@@ -89,7 +89,7 @@ function environmentNames(environment: SessionSetup["environment"]): boolean {
 
 /** A limit that cannot be enforced is refused, not ignored. */
 function priceUnknown(model: string): TroupeError {
-  return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
+  return new TroupeError("configuration", `A cost limit cannot be enforced: the price of ${model} is not known.`, {
     hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",
   });
 }

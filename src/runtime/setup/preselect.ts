@@ -130,7 +130,7 @@ function findSelectable(
   if (found && (found.userInvocable || isOurs)) return found;
   if (!found && isAsked && wanted === DEFAULT_AGENT) return undefined;
   const name = clip(wanted, 80);
-  const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${DEFAULT_AGENT}.`;
+  const kept = isAsked ? "" : ` It led this session; to continue without it: --agent ${DEFAULT_AGENT}.`;
   if (found) {
     const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
     throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {

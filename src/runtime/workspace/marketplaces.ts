@@ -61,7 +61,7 @@ export function pluginFolderOf({ root, name }: Marketplace, plugin: Offered): st
   const { source } = plugin;
   const folder = typeof source === "string" && !source.includes("\0") ? realPath(join(root, source)) : undefined;
   if (folder === undefined || !isInside(folder, [root])) {
-    throw new TroupeError("usage", `The plugin ${plugin.name} does not lie in the folder of ${name}.`, {
+    throw new TroupeError("usage", `The plugin ${plugin.name} is not in the folder of ${name}.`, {
       hint: "Nothing is fetched from elsewhere: get a copy of it and install that folder.",
     });
   }

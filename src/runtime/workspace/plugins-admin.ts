@@ -219,7 +219,7 @@ export class PluginsAdmin {
     if (!found) throw new TroupeError("usage", `No plugin ${wanted} is installed.`);
     if (others.length === 0) return found;
     const from = [found, ...others].map((plugin) => plugin.marketplace || plugin.source).join(", ");
-    throw new TroupeError("usage", `Several plugins are called ${wanted}, from ${from}: say which one.`);
+    throw new TroupeError("usage", `Several plugins have the name ${wanted}, from ${from}: name the source, too.`);
   }
 
   #read(): Registry {

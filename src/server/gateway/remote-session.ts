@@ -119,7 +119,7 @@ export class RemoteSession {
       const outcome = await this.#sessions.outcomeOf(workId);
       const isFailure = outcome !== null && outcome.kind !== "done" && outcome.kind !== "aborted";
       if (!isFailure || this.#hasFailed) continue;
-      const message = "message" in outcome ? outcome.message : "The worker was lost, and the work was not continued.";
+      const message = "message" in outcome ? outcome.message : "The worker was lost, and the job was not continued.";
       this.#announce("session.error", { errorType: "worker", message });
     }
     this.#hasFailed = false;

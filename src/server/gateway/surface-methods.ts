@@ -14,7 +14,7 @@ const notCarried = (what: string): GatewayMethod =>
     () => ofSession({}).loose(),
     () => {
       throw new TroupeError("usage", `${what} cannot be used in a session that workers run.`, {
-        hint: "Send a message, or submit the work with other flags.",
+        hint: "Send a message, or submit the prompt with other flags.",
       });
     },
   );

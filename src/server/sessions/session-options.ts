@@ -192,7 +192,7 @@ export const exclusionParams = () => ({ additionalContentExclusionPolicies: z.ar
 export function requireNoExclusions(params: z.infer<z.ZodObject<ReturnType<typeof exclusionParams>>>): void {
   if ((params.additionalContentExclusionPolicies ?? []).length === 0) return;
   throw new TroupeError("usage", "Nothing was changed: this server cannot enforce content exclusion policies.", {
-    hint: "Deny the paths with rules (session.permissions.configure), or leave the option out.",
+    hint: "Deny the paths by rules (session.permissions.configure), or leave the option out.",
   });
 }
 

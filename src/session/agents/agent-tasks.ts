@@ -34,7 +34,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
       registry.get(id)?.id ??
       registry.list({ viewer: agentId }).find((task) => task.id.toLowerCase() === id.toLowerCase())?.id;
     if (meant !== undefined) return meant;
-    throw new ToolError(`There is no agent "${id}". list_agents names those there are.`);
+    throw new ToolError(`There is no agent "${id}". Use list_agents to list the agents.`);
   };
   return {
     agents: () => modelChoices(options.agents()),

@@ -225,7 +225,7 @@ export class SidekickRun implements ActiveSidekick {
       maxSends,
       send: async ({ summary, content }) => {
         if (this.#stop.signal.aborted)
-          throw new ToolError("It comes too late: the user has gone on.", { code: "interrupted" });
+          throw new ToolError("Too late: the user has sent another message.", { code: "interrupted" });
         if (this.#sentNow >= maxSends) {
           throw new ToolError(`Not sent: you may send ${maxSends} for one message, and have. Stop here.`);
         }

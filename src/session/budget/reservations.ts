@@ -140,7 +140,7 @@ interface Shortage {
 function tooMuch({ account, kind, most, used, others, wanted }: Shortage): LimitReached {
   const { owner, label = `Agent ${owner}` } = account;
   const amount = (value: number): string => (kind === "costUsd" ? `$${value.toFixed(4)}` : `${value} ${kind}`);
-  const rest = others === 0 ? "" : `, ${amount(others)} set aside by calls under way, ${amount(wanted)} wanted`;
+  const rest = others === 0 ? "" : `, ${amount(others)} reserved by running calls, ${amount(wanted)} requested`;
   const facts = `${amount(used)} of ${amount(most)} used${rest}`;
   const message =
     owner === undefined

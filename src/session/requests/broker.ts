@@ -296,7 +296,7 @@ export class Broker {
     if (answer) return;
     this.#end(entry, "cancelled");
     const outcome = entry.outcome ?? "cancelled";
-    const why = "It is not asked any more";
+    const why = "The call no longer needs this permission.";
     void announce(this.#options.emit, `${kind}.completed`, { requestId, ...completedData(kind, outcome, why) });
   }
 

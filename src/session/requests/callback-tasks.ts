@@ -62,7 +62,7 @@ export class CallbackTasks {
       return { id, outcome: "delivered" };
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      return { id, outcome: "refused", error: `The server did not take the message: ${reason}` };
+      return { id, outcome: "refused", error: `The server did not accept the message: ${reason}` };
     }
   }
 }

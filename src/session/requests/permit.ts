@@ -201,7 +201,7 @@ async function ask(options: PermitOptions, permission: PermissionRequest): Promi
   signal.throwIfAborted();
   // The session is closing: no one denied it, so no denial is recorded.
   if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
-  if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
+  if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "no user could be asked" };
   return verdictOf(answer, grants);
 }
 
@@ -224,7 +224,7 @@ async function verdictOf(answer: AnswersByKind["permission"], grants: Grants): P
     }
     case "denied-no-approval-rule-and-could-not-request-from-user": {
       const message = "Permission denied and could not request permission from user";
-      return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked", message };
+      return { allowed: false, by: "nobody_to_ask", reason: "no user could be asked", message };
     }
     default:
       return { allowed: false, by: "person", reason: answer.kind, message: "Permission for this call was not given." };

@@ -101,7 +101,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
     kind: "go",
     ...defined({ arguments: said.modifiedArgs }),
     ...(said.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
-    ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook wants a person to look at this call." }),
+    ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook asks the user to check this call." }),
     ...(said.additionalContext && { context: said.additionalContext }),
   };
 }

@@ -121,7 +121,7 @@ export class QueueEditor {
 
   #waiting(messageId: string): PendingMessage {
     const message = this.#parts.pending.waiting.queued.find((one) => one.messageId === messageId);
-    if (!message) throw new TroupeError("usage", `No message ${messageId} waits in the queue.`);
+    if (!message) throw new TroupeError("usage", `There is no message ${messageId} in the queue.`);
     return message;
   }
 

@@ -50,9 +50,9 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
       const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
       await reportUsage({ ...facts, ...times }, model, session.history.emit);
     }
-    if (end.stop === "aborted") throw new TroupeError("failed", "The question was given up before it was answered.");
+    if (end.stop === "aborted") throw new TroupeError("failed", "The question was cancelled before it was answered.");
     if (end.stop === "error") throw end.error ?? new TroupeError("provider", "The model gave no answer.");
-    if (text.trim() === "") throw new TroupeError("provider", "The model answered without words.");
+    if (text.trim() === "") throw new TroupeError("provider", "The model gave no answer text.");
     return { text: redactor?.text(text) ?? text, stop: end.stop };
   } finally {
     budget.release(reservation);

@@ -8,7 +8,7 @@ const FORM = "postgres://user:password@host:port/database";
 export function checkDatabaseUrl(url: string): void {
   const isKnown = URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol);
   if (isKnown) return;
-  throw new TroupeError("usage", "The address of the database is no address of Postgres.", {
+  throw new TroupeError("usage", "The address of the database is not a Postgres URL.", {
     hint: `It has the form ${FORM}. Use --database, or set TROUPE_DATABASE_URL.`,
   });
 }

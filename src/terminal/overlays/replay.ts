@@ -87,7 +87,7 @@ export class OverlayReplay {
     const { position } = this.#past;
     if (this.#isForking) {
       const key = this.#keyOf("replay-fork");
-      return `replay: ${key} again forks the session after event ${counted(position)} · the copy goes on from there · files stay as they are now`;
+      return `replay: ${key} again forks the session after event ${counted(position)} · the copy continues from there · files stay as they are now`;
     }
     const keys = SHOWN_KEYS.map(([word, ...actions]) => [...actions.map((one) => this.#keyOf(one)), word].join(" "));
     const where = `event ${counted(position)} of ${counted(this.#replay.length)}`;

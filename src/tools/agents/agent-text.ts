@@ -120,7 +120,7 @@ export function endSentence(reason: TaskReason): string {
 export function remains(report: TaskReport, maxCharacters = Number.POSITIVE_INFINITY): string {
   const text = lastResponse(report);
   if (text.trim() === "") return "";
-  const lead = reasonOf(report.task) === "invalid_output" ? "Its answer:" : "Its last words, unfinished:";
+  const lead = reasonOf(report.task) === "invalid_output" ? "Its answer:" : "Its unfinished answer:";
   const cut = text.length > maxCharacters ? `\n[cut; read_agent "${line(report.task.id)}" has all]` : "";
   return `\n\n${lead}\n${clip(quoted(text), maxCharacters)}${cut}`;
 }

@@ -138,7 +138,7 @@ function remark({ task, error }: TaskReport): string {
     ...(error === undefined ? [] : [`Error: ${clip(quoted(error), MAX_ERROR_CHARACTERS)}`]),
     ...(task.unreadMessages > 0 ? [`${task.unreadMessages} sent to it not read yet`] : []),
     ...(task.changes === undefined ? [] : [changesText(task.changes)]),
-    ...(task.worktree === undefined ? [] : [`Its work tree: ${line(task.worktree, 1000)}`]),
+    ...(task.worktree === undefined ? [] : [`Its worktree: ${line(task.worktree, 1000)}`]),
   ]
     .map((text) => `\n${text}`)
     .join("");

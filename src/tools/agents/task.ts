@@ -46,13 +46,13 @@ const input = fixed("task", () =>
   z.object({
     description: bounded(2000).describe("Aim, in 3-5 words"),
     prompt: bounded(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
-    agent_type: bounded(200).describe("Which agent"),
-    name: bounded(200).describe("Seed of its id"),
-    mode: z.enum(["sync", "background"]).optional().describe("How"),
-    model: bounded(200).optional().describe("Override"),
-    reasoning_effort: bounded(50).optional().describe("Override"),
+    agent_type: bounded(200).describe("Type of agent"),
+    name: bounded(200).describe("Base of its id"),
+    mode: z.enum(["sync", "background"]).optional().describe("Wait or not"),
+    model: bounded(200).optional().describe("If not default"),
+    reasoning_effort: bounded(50).optional().describe("If not default"),
     output_schema: z.looseObject({}).meta(SCHEMA).optional(),
-    isolation: z.enum(["worktree"]).optional().describe("Own work tree"),
+    isolation: z.enum(["worktree"]).optional().describe("Own worktree"),
   }),
 );
 

@@ -37,7 +37,7 @@ export function boundDiff(diff: string): string {
   if (diff.length <= MAX_DIFF_CHARACTERS) return diff;
   const room = firstCharacters(diff, MAX_DIFF_CHARACTERS - 80);
   const kept = room.slice(0, room.lastIndexOf("\n") + 1) || `${room}\n`;
-  return `${kept}[the diff goes on: ${diff.length - kept.length} more characters]\n`;
+  return `${kept}[the diff continues: ${diff.length - kept.length} more characters]\n`;
 }
 
 function shownPath(path: string, cwd: string): string {

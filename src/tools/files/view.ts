@@ -107,7 +107,9 @@ async function viewText(
     const numbered = `${lastLine}. ${line}`;
     characters += numbered.length + 1;
     if (characters > MAX_RESULT_CHARACTERS) {
-      shown.push(`[Cut here; the file goes on. Continue with view_range [${lastLine}, ${view_range?.[1] ?? -1}].]`);
+      shown.push(
+        `[Cut here; the file has more lines. Continue with view_range [${lastLine}, ${view_range?.[1] ?? -1}].]`,
+      );
       break;
     }
     shown.push(numbered);

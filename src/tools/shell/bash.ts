@@ -22,7 +22,7 @@ export const bash = defineTool({
       command: z.string().describe("For bash"),
       description: z.string().default("").describe("What it does, in a few words"),
       shellId: z.string().optional().describe("Keeps folder and variables"),
-      mode: z.enum(["sync", "async"]).default("sync").describe("async: goes on in the background"),
+      mode: z.enum(["sync", "async"]).default("sync").describe("async: continues in the background"),
       detach: z.boolean().optional().describe("With async: outlives the session"),
       initial_wait: z
         .number()
@@ -30,7 +30,7 @@ export const bash = defineTool({
         .max(MAX_WAIT_SECONDS)
         .default(DEFAULT_WAIT_SECONDS)
         .describe("Seconds until background"),
-      unsandboxed: z.boolean().optional().describe("Leave the sandbox, if a person agrees"),
+      unsandboxed: z.boolean().optional().describe("Leave the sandbox, if the user agrees"),
     }),
   ),
   timeoutMs: TIMEOUT_MS,

@@ -115,7 +115,7 @@ class SessionShells implements Shells {
       throw new ToolError(`Shell ${shell.id} takes no input. Start the command with mode "async" to write to it.`);
     }
     if (shell.unsandboxed && !this.#leaving.delete(request.toolCallId ?? "")) {
-      throw new ToolError(`Shell ${shell.id} runs outside the sandbox. Try again, so that a person can be asked.`);
+      throw new ToolError(`Shell ${shell.id} runs outside the sandbox. Try again, so that the user can be asked.`);
     }
     await this.#settled(shell.commands.at(-1)?.begun, request);
     const kept = await this.#keepFiles({ ...this.#foldersOf(shell), command: input, ...request });

@@ -41,7 +41,7 @@ export function clusterMethods(connection: Connection): Readonly<Record<string, 
 async function drain({ database }: Cluster, params: Params): Promise<void> {
   const name = requireText(params, "worker");
   const found = await askToDrain(database, { name, isAsked: params.isAsked === true });
-  if (found.length === 0) throw new TroupeError("usage", "There is no such worker any more.");
+  if (found.length === 0) throw new TroupeError("usage", "This worker no longer exists.");
 }
 
 /** Returns false if somebody else was faster. */
@@ -101,7 +101,7 @@ function wordsOf(data: RequestRow["data"]): Words {
       return {
         kind: "other",
         title: data.kind.replaceAll("_", " "),
-        text: "The program that submitted the work answers it.",
+        text: "The program that submitted the job answers it.",
       };
   }
 }

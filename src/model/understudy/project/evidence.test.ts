@@ -68,7 +68,7 @@ test("the parser of view results reads numbered lines, empty ones included", () 
 });
 
 test("the parser of view results recognises a cut by a note or by the limit on output", () => {
-  const noted = parseView(answer("1. a\n2. b\n[Cut here; the file goes on. Continue with view_range [3, -1].]"));
+  const noted = parseView(answer("1. a\n2. b\n[Cut here; the file has more lines. Continue with view_range [3, -1].]"));
   expect(noted).toMatchObject({ kind: "file", cut: true });
   const limited = parseView(
     answer("Output too large to read at once (30.0 KB). Saved to: /x\n\nPreview (first 500 chars):\n1. a\n2. b"),

@@ -164,7 +164,7 @@ function endOf(outcome: WorkOutcome): Pick<RemoteEnd, "outcome" | "answer" | "me
     case "done":
       return { outcome: "done", answer: outcome.answer };
     case "lost":
-      return { outcome: "failed", message: "The worker of the agent was lost, and its work was not continued." };
+      return { outcome: "failed", message: "The worker of the agent was lost, and its job was not continued." };
     case "aborted":
     case "limit":
       return { outcome: outcome.kind, message: outcome.message };

@@ -256,7 +256,7 @@ function HostSignIn({ isBusy, onAnswer }: AnswerProps): JSX.Element {
         disabled={isBusy}
         onClick={() => onAnswer("session.mcp.oauth.handlePendingRequest", { result: { kind: "cancelled" } })}
       >
-        Go on without it
+        Continue without signing in
       </button>
     </div>
   );

@@ -12,7 +12,7 @@ import { Fact } from "./labels.tsx";
 type Session = ClusterView["sessions"][number];
 
 const labels: Readonly<Record<string, readonly [word: string, style: string]>> = {
-  set_aside: ["set aside", "state-failed"],
+  set_aside: ["suspended", "state-failed"],
   waiting: ["needs an answer", "state-waiting"],
   running: ["running", "state-running"],
   queued: ["waits for a place", ""],
@@ -28,7 +28,7 @@ export function ClusterSessions({ sessions, look }: Props & { readonly sessions:
   return (
     <section class="asks" aria-label="Sessions">
       <h2>Sessions</h2>
-      {sessions.length === 0 && <p class="hint">No work was submitted. Submit some: troupe submit -p "…"</p>}
+      {sessions.length === 0 && <p class="hint">There are no jobs. Submit one: troupe submit -p "…"</p>}
       {sessions.map((session) => (
         <SessionCard key={session.session} session={session} look={look} />
       ))}
@@ -100,7 +100,7 @@ function Details({ session }: { readonly session: Session }): JSX.Element {
   return (
     <dl class="cluster-facts">
       <Fact name="session">{id}</Fact>
-      <Fact name="work">{sanitise(work)}</Fact>
+      <Fact name="job">{sanitise(work)}</Fact>
       <Fact name="tenant">{sanitise(session.tenant)}</Fact>
       <Fact name="pool">{sanitise(session.pool)}</Fact>
       <Fact name="repository">{sanitise([repository ?? "none", ref].filter(Boolean).join(" at "))}</Fact>

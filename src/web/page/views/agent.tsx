@@ -113,7 +113,7 @@ type Done = { readonly sent?: boolean; readonly error?: string } | null;
 
 async function command(method: string, params: Readonly<Record<string, unknown>>, done: string): Promise<void> {
   const result = await attempt(call<Done>(method, params));
-  if (result?.sent === false) tell(result.error ?? "The agent did not take the message.", true);
+  if (result?.sent === false) tell(result.error ?? "The agent did not accept the message.", true);
   else if (result !== undefined) tell(done);
 }
 
@@ -153,7 +153,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
         <button
           type="button"
           data-action="background"
-          onClick={() => run("session.tasks.promoteToBackground", { id: agent.id }, "It goes on in the background.")}
+          onClick={() => run("session.tasks.promoteToBackground", { id: agent.id }, "Moved to the background.")}
         >
           To the background
         </button>

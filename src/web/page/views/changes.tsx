@@ -47,7 +47,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
     const report = await attempt(call<{ restored: string[]; conflicts: string[] }>("web.undo", params));
     if (!report) return;
     if (report.conflicts.length > 0)
-      tell(`Nothing was undone: changed since by someone else: ${report.conflicts.join(", ")}`, true);
+      tell(`Nothing was undone: changed since by another program or user: ${report.conflicts.join(", ")}`, true);
     else tell(`Restored ${plural(report.restored.length, "file")}.`);
     await load();
   };
@@ -182,7 +182,7 @@ function BlameCard({ blame, onClose }: { readonly blame: Blame; onClose(): void 
           )}
         </dl>
       ) : (
-        <p class="hint">No recorded change wrote it: it was there before, or someone else did.</p>
+        <p class="hint">No recorded change wrote it: it was there before, or another program wrote it.</p>
       )}
     </aside>
   );

@@ -1,4 +1,4 @@
-/** All sessions: those that need a person first, then running, idle and closed ones; search over everything said and done. */
+/** All sessions: first those that need the user, then running, idle and closed ones; search over messages, answers and file names. */
 import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -39,8 +39,8 @@ export function SessionsView(): JSX.Element {
         <input
           id="search"
           type="search"
-          aria-label="Filter the list; Enter searches everything said and done"
-          placeholder="Filter; Enter searches everything said and done"
+          aria-label="Filter the list; Enter searches messages, answers and file names"
+          placeholder="Filter. Press Enter to search messages, answers and file names"
           value={filter.value}
           onInput={({ currentTarget }) => {
             filter.value = currentTarget.value;
@@ -195,7 +195,7 @@ function NewSession(): JSX.Element {
       <textarea
         id="prompt"
         aria-label="Prompt for a new session"
-        placeholder="Start a session: what is to be done?"
+        placeholder="Start a session: what should troupe do?"
         rows={2}
         value={prompt}
         onInput={({ currentTarget }) => setPrompt(currentTarget.value)}

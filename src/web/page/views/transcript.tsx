@@ -140,7 +140,7 @@ function Message({ model, agent }: { readonly model: PageSession; readonly agent
           message: text,
         }),
       );
-      if (sent && !sent.sent) tell(sent.error ?? "The agent did not take the message.", true);
+      if (sent && !sent.sent) tell(sent.error ?? "The agent did not accept the message.", true);
       return sent?.sent === true;
     }
     if (text.startsWith("/")) {

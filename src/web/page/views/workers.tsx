@@ -138,7 +138,7 @@ function WorkerRow({ worker, look }: { worker: ClusterView["workers"][number]; l
     const isAsked = state === "alive";
     await attempt(
       call("web.drain", { worker: worker.worker, isAsked }),
-      isAsked ? "It finishes its sessions and takes no new work." : "It takes work again.",
+      isAsked ? "The worker finishes its sessions and takes no new jobs." : "The worker takes jobs again.",
     );
     look();
   };
@@ -158,7 +158,7 @@ function WorkerRow({ worker, look }: { worker: ClusterView["workers"][number]; l
       <td>
         {state !== "lost" && (
           <button type="button" data-action={isServing ? "drain" : "undo"} onClick={() => void drain()}>
-            {isServing ? "Drain" : "Take work again"}
+            {isServing ? "Drain" : "Take jobs again"}
           </button>
         )}
       </td>
@@ -178,7 +178,7 @@ function QueueTable({ view: { queues } }: Pick<ClusterProps, "view">): JSX.Eleme
           <th>oldest</th>
           <th>running</th>
           <th>parked</th>
-          <th>set aside</th>
+          <th>suspended</th>
         </tr>
       </thead>
       <tbody>
