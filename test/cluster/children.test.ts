@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { calls, type HttpPlay, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { check } from "./checker.ts";
+import { startAgentLate } from "./late-answer.ts";
 import { ClusterStage, HANG, SLOW } from "./stage.ts";
 
 const programs = postgresPrograms();
@@ -128,6 +129,24 @@ describe.runIf(programs !== undefined)("agents elsewhere", { timeout: 180_000 },
     const { workId, sessionId } = await submit([task(`Do ${word}.`), says("all done")]);
     await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
     await expectOnce(sessionId);
+  });
+
+  it("an agent on another worker answers its call, also if it was started when a second worker took the session", async () => {
+    const word = newWord();
+    stage.play(word, says("the helper's answer"));
+    await stage.worker("late");
+    const before = await submit([task(`Do ${word}.`), says("all done")]);
+    await expect.poll(() => outcomeOf(before.workId), HANG).toEqual({ kind: "done", answer: "all done" });
+    await stage.rest();
+    const { sessionId, workId } = await startAgentLate(stage, before);
+    await expect.poll(() => outcomeOf(workId), HANG).toEqual({ kind: "done", answer: "all done" });
+    await stage.rest();
+    const answers = (await eventsOf(sessionId, "assistant.message")).filter(
+      ({ data, agentId }) => agentId === undefined && (data as { toolRequests: unknown[] }).toolRequests.length === 0,
+    );
+    expect(answers).toHaveLength(1);
+    const [result] = await eventsOf(sessionId, "tool.execution_complete");
+    expect(JSON.stringify(result)).toContain("the helper's answer");
   });
 
   it.runIf(SLOW)(

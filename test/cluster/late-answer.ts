@@ -1,6 +1,6 @@
 /**
- * A worker that writes the answer to a message until another one takes the session: after that one has read the log. A
- * trigger of the database stores the answer in the statement that takes the session.
+ * A worker that writes until another one takes the session: after that one might have read the log. A trigger of the
+ * database stores these lines in the statement that takes the session.
  */
 
 import type { SessionEvent } from "../../src/protocol/event.ts";
@@ -54,6 +54,57 @@ export async function answerLate(
   await submitWork(cluster, { id, ...session, onLoss: "continue", request: { prompt: "Go on.", flags: [] } });
   await cluster.close();
   return id;
+}
+
+/**
+ * Submits a session whose log is that of another one, up to the call that starts an agent on another worker. The lines that
+ * created the agent and submitted its work come late. Its work has ended. Returns the ids of the new session and its work.
+ */
+export async function startAgentLate(
+  { url, database }: { readonly url: string; readonly database: Database },
+  before: { readonly sessionId: string; readonly workId: string },
+): Promise<{ readonly sessionId: string; readonly workId: string }> {
+  await database.query(TRIGGER);
+  const { rows } = await database.query<{ line: string }>(
+    "select line from troupe.event where session_id = $1 order by seq",
+    [before.sessionId],
+  );
+  const events = rows.flatMap(({ line }) => {
+    const decoded = decodeLine(Buffer.from(line));
+    return decoded.kind === "record" ? [decoded.event] : [];
+  });
+  const created = events.findIndex(({ type }) => type === "troupe.task_created");
+  const sent = events.findIndex(({ type }) => type === "troupe.task_sent");
+  const works = events.flatMap((event) => (event.type === "troupe.task_sent" ? [event.data.workId] : []));
+  const again = new Map([before.sessionId, before.workId, ...works].map((id) => [id, crypto.randomUUID()]));
+  const renamed = (text: string): string =>
+    [...again].reduce((changed, [id, other]) => changed.replaceAll(id, other), text);
+  const sessionId = renamed(before.sessionId);
+  await database.query("insert into troupe.session(id, epoch, holder) values($1, 1, 'lost')", [sessionId]);
+  let link: RecordLink = noRecord;
+  for (const [index, event] of events.slice(0, sent + 1).entries()) {
+    const encoded = encodeLine(JSON.parse(renamed(JSON.stringify(event))) as SessionEvent, link);
+    link = encoded.link;
+    const values = [sessionId, link.seq, encoded.bytes.toString().trimEnd()];
+    if (index >= created) await database.query("insert into late_line values($1, $2, $3)", values);
+    else await database.query(STORE, [...values, 1]);
+  }
+  const { rows: all } = await database.query<{ work: string }>(
+    "select row_to_json(w)::text as work from troupe.work w where id = $1 or id = any($2)",
+    [before.workId, works],
+  );
+  const outcomes = { outcome: null, ended_at: null, started_at: null, starts: 0, worker: null, taken_at: null };
+  for (const { work } of all) {
+    const row = JSON.parse(renamed(work)) as { id: string };
+    const open = row.id === renamed(before.workId) ? outcomes : {};
+    await database.query("insert into troupe.work select * from json_populate_record(null::troupe.work, $1)", [
+      JSON.stringify({ ...row, ...open }),
+    ]);
+  }
+  const cluster = await openCluster({ url });
+  await cluster.engine.submit({ id: renamed(before.workId), sessionId, pool: "default", tenant: "default" });
+  await cluster.close();
+  return { sessionId, workId: renamed(before.workId) };
 }
 
 const STORE = `

@@ -13,11 +13,12 @@ import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome, Session } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
 import { changes, topics } from "../../store/postgres/notifications.ts";
+import { release, takeSession } from "../../store/postgres/postgres.ts";
 import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { isWorkTreeOf } from "./checkout.ts";
-import { lostClaim } from "./claims.ts";
+import { lostClaim, type SessionClaim } from "./claims.ts";
 import continuation from "./continuation.md";
 import { afterReason } from "./due-work.ts";
 import { answerIn, type MessageState, sourceOf, stateOf } from "./message-state.ts";
@@ -27,8 +28,6 @@ import {
   abortReason,
   findWork,
   hasJoined,
-  isWrittenSince,
-  lastLine,
   noteAbortOfAgents,
   noteEnd,
   noteSetAside,
@@ -47,7 +46,7 @@ export interface ActivationParts {
   readonly store: Store;
   readonly worker: string;
   /** The right to work on the session. What is stored of the work is stored while it is valid. */
-  readonly claim: Claim;
+  readonly claim: SessionClaim;
   /** Aborts when this worker has lost the session and has got it again, for another activation. */
   readonly replaced: AbortSignal;
   /** Time without an answer after which a session that waits for a person is parked. */
@@ -70,16 +69,16 @@ interface PreparedWork {
 
 /** Returns "waiting" if the work waits for an answer. Another activation is submitted with the answer. */
 export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
-  const { database, store, claim } = parts;
+  const { database, claim } = parts;
   if (work.outcome !== null) return work.outcome;
+  const owner = await tenantOf(database, work.sessionId);
+  if (owner !== undefined && owner !== work.tenant) {
+    throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
+  }
   if (await isBehind(work, database)) {
     await noteWaiting(database, work.id, claim);
     // The earlier message may have ended meanwhile.
     if (await isBehind(work, database)) return "waiting";
-  }
-  const owner = await tenantOf(database, work.sessionId);
-  if (owner !== undefined && owner !== work.tenant) {
-    throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
   }
   for (;;) {
     const losses = await noteStart(database, work.id, parts);
@@ -90,17 +89,8 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
       await endCalls(work, parts);
       return outcome;
     }
-    const seen = await lastLine(database, work.sessionId);
-    const outcome = await outcomeOf(
-      { seen, state: seen === 0 ? "new" : stateOf((await store.read(work.sessionId)).events, sourceOf(work)) },
-      work,
-      parts,
-    );
-    if (outcome === "changed") continue;
-    if (outcome !== "waiting") {
-      await endWork(work, outcome, parts);
-      return outcome;
-    }
+    const outcome = await takenOutcome(work, parts);
+    if (outcome !== "waiting") return outcome;
     await noteWaiting(database, work.id, claim);
     // An answer or an end that came meanwhile found no parked work. Whoever comes from now on submits an activation.
     const isDue =
@@ -127,7 +117,7 @@ async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
   return false;
 }
 
-type EndParts = Pick<ActivationParts, "database" | "submit"> & Partial<Pick<ActivationParts, "claim">>;
+type EndParts = Pick<ActivationParts, "database" | "submit"> & { readonly claim?: Claim };
 type Ended = Pick<WorkRow, "id" | "sessionId" | "parent">;
 
 /** Ends work with the reason that its workers were lost. `troupe cluster retry` takes it back. */
@@ -174,18 +164,27 @@ const SUSPECT_LOSSES = 2;
 export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolean =>
   losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
-interface Known {
-  readonly state: MessageState;
-  /** The log's last line when it was read. */
-  readonly seen: number;
+/**
+ * Takes the session, then reads its log: what the worker before wrote until then counts, and it writes nothing more.
+ * Returns the outcome of the work, which is stored.
+ */
+async function takenOutcome(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
+  const { database, store, worker, claim } = parts;
+  const { sessionId } = work;
+  const taken = await takeSession(database, sessionId, { worker, claim });
+  claim.taken = taken?.lastSeq ? taken.epoch : undefined;
+  const state = taken?.lastSeq ? stateOf((await store.read(sessionId)).events, sourceOf(work)) : "new";
+  try {
+    const outcome = await outcomeOf(state, work, parts);
+    if (outcome !== "waiting") await endWork(work, outcome, parts);
+    return outcome;
+  } finally {
+    // Without an activity the session was not opened, and so not closed.
+    if (taken) await release(database, { sessionId, ...taken }).catch(() => undefined);
+  }
 }
 
-/** Returns "changed" if the log is no longer what the state was read from: the worker before wrote until it lost the session. */
-async function outcomeOf(
-  { state: known, seen }: Known,
-  work: WorkRow,
-  parts: ActivationParts,
-): Promise<WorkOutcome | "waiting" | "changed"> {
+async function outcomeOf(known: MessageState, work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
   if (typeof known === "object") return { kind: "done", answer: known.answer };
   const isAborted = (await findWork(parts.database, work.id))?.abortAt != null;
   if (isAborted && known !== "interrupted" && known !== "waits") return ABORTED;
@@ -207,9 +206,6 @@ async function outcomeOf(
   parts.replaced.addEventListener("abort", giveUp);
   try {
     if (parts.replaced.aborted) throw lostClaim(work.sessionId);
-    if (known !== "new" && (await isWrittenSince(parts.database, work.sessionId, seen))) {
-      return "changed";
-    }
     isOver = isAborted;
     if (isAborted) return ABORTED;
     const prompt = isPending ? undefined : promptOf(known, work);

@@ -10,6 +10,8 @@ import { TroupeError } from "../../protocol/errors.ts";
 export interface SessionClaim extends Claim {
   readonly sessionId: string;
   readonly tenant: string;
+  /** The epoch under which the activation has taken the session, until it opens it. */
+  taken?: string | undefined;
 }
 
 /** An activation that runs. */

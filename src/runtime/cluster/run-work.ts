@@ -1,7 +1,7 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
 import { isClaimed } from "../../engine/dbos-engine.ts";
-import type { Activation, Claim, Engine } from "../../engine/engine.ts";
+import type { Activation, Engine } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { deferred } from "../../lib/deferred.ts";
@@ -20,7 +20,7 @@ import { agentsElsewhere } from "./agents/agents-elsewhere.ts";
 import { childRequest } from "./agents/child-session.ts";
 import { usageSince } from "./agents/child-usage.ts";
 import { type CheckoutOptions, checkOut, lastKept } from "./checkout.ts";
-import type { Claims } from "./claims.ts";
+import type { Claims, SessionClaim } from "./claims.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
@@ -71,12 +71,12 @@ export function workRunner(parts: WorkRunnerParts): Activation {
       return endWork(row, { kind: "failed", message }, { ...parts, claim });
     }
     const { sessionId } = work;
-    const own = { ...claim, sessionId, tenant: row.tenant };
+    const own: SessionClaim = { ...claim, sessionId, tenant: row.tenant };
     const isAlone = isSuspect(row, parts.workerId);
     const run = async (replaced: AbortSignal) => {
       const again = row.starts > 0 ? ` again (start ${row.starts + 1}${isAlone ? ", alone" : ""})` : "";
       report(`${sessionId}: started${again}`);
-      return activate(row, { ...activationParts(parts, claim), replaced });
+      return activate(row, { ...activationParts(parts, own), replaced });
     };
     const activation = (replaced: AbortSignal) =>
       isAlone ? turnstile.alone(() => run(replaced)) : turnstile.together(() => run(replaced));
@@ -106,7 +106,7 @@ function described(outcome: Awaited<ReturnType<typeof activate>>): string {
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
 
-function activationParts(parts: WorkRunnerParts, claim: Claim): Omit<ActivationParts, "replaced"> {
+function activationParts(parts: WorkRunnerParts, claim: SessionClaim): Omit<ActivationParts, "replaced"> {
   const effects = parts.guard.of(claim);
   const { database, runtime, store, workerId: worker, budgets, checkout, parkMs, asks, submit } = parts;
   return {

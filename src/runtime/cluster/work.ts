@@ -188,25 +188,6 @@ export async function tenantOf(queries: Queries, sessionId: string): Promise<str
   return rows[0]?.tenant;
 }
 
-/** Returns the number of the session's last line, 0 without one. */
-export async function lastLine(queries: Queries, sessionId: string): Promise<number> {
-  const { rows } = await queries.query<{ seq: number }>(
-    "select last_seq::float8 as seq from troupe.session where id = $1",
-    [sessionId],
-  );
-  return rows[0]?.seq ?? 0;
-}
-
-/** Whether the worker that had the session before has written lines after this one. */
-export async function isWrittenSince(queries: Queries, sessionId: string, seq: number): Promise<boolean> {
-  const { count } = await queries.query(
-    `select 1 from troupe.event e join troupe.session s on s.id = e.session_id
-     where e.session_id = $1 and e.seq > $2 and e.epoch < s.epoch limit 1`,
-    [sessionId, seq],
-  );
-  return count > 0;
-}
-
 /** Stores that it waits for an answer, without a worker. A wait is no failed start. */
 export async function noteWaiting(queries: Queries, id: string, claim?: Condition): Promise<void> {
   await queries.query(

@@ -9,7 +9,7 @@
 import { join } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { type Condition, conditionAfter } from "../../lib/queries.ts";
+import { type Condition, conditionAfter, type Queries } from "../../lib/queries.ts";
 import { inUse, TroupeError } from "../../protocol/errors.ts";
 import { forkedEvents } from "../fork-log.ts";
 import { encodeLine, noRecord } from "../log/line.ts";
@@ -37,13 +37,18 @@ export interface PostgresStoreOptions {
   /** Returns the tenant of a new session (default: `default`). */
   tenantOf?(sessionId: string): string | undefined;
   /** Returns the caller's right to take the session from any holder. Checked in the statement that takes it. */
-  claim?(sessionId: string): Condition | undefined;
+  claim?(sessionId: string): TakingClaim | undefined;
   /** Opens sessions without taking them, so that whoever has them goes on. */
   readonly readsOnly?: boolean;
   readonly snapshots?: SnapshotRules;
   readonly patienceMs?: number;
   /** Reports what does not travel with a session, and writes that wait for the server, one line each. */
   report?(line: string): void;
+}
+
+export interface TakingClaim extends Condition {
+  /** The epoch under which the session was taken with this claim, until it is opened under it. */
+  taken?: string | undefined;
 }
 
 /** Identifies the process that writes. Its lease is a row of `troupe.worker`. */
@@ -154,13 +159,36 @@ const COUNT_TAKEOVER = `takeovers = s.takeovers + (s.holder <> $2 is true)::int,
 /** Returns the new epoch, or `undefined` if another process has the session. Throws if the claim is no longer valid. */
 async function take(options: PostgresStoreOptions, sessionId: string): Promise<string | undefined> {
   const claim = options.claim?.(sessionId);
-  const { rows } = await options.database.query<{ epoch: string }>(
+  if (claim?.taken !== undefined) {
+    const epoch = claim.taken;
+    claim.taken = undefined;
+    return epoch;
+  }
+  const taken = await takeSession(options.database, sessionId, { worker: options.worker.id, ...defined({ claim }) });
+  if (!taken && claim) throw lostClaim(sessionId);
+  return taken?.epoch;
+}
+
+/** The session at the moment when it was taken. */
+export interface TakenSession {
+  readonly epoch: string;
+  /** Number of its last line. No process that had it before adds another one. */
+  readonly lastSeq: number;
+}
+
+/** Takes a stored session. Returns `undefined` if there is none, the claim is not valid, or, without a claim, it is not free. */
+export async function takeSession(
+  queries: Queries,
+  sessionId: string,
+  { worker, claim }: { readonly worker: string; readonly claim?: Condition },
+): Promise<TakenSession | undefined> {
+  const { rows } = await queries.query<TakenSession>(
     `update troupe.session s set epoch = epoch + 1, holder = $2, ${COUNT_TAKEOVER}
-     where id = $1 and ${claim ? conditionAfter(claim, 2) : IS_FREE} returning epoch::text`,
-    [sessionId, options.worker.id, ...(claim?.values ?? [])],
+     where id = $1 and ${claim ? conditionAfter(claim, 2) : IS_FREE}
+     returning epoch::text, last_seq::float8 as "lastSeq"`,
+    [sessionId, worker, ...(claim?.values ?? [])],
   );
-  if (!rows[0] && claim) throw lostClaim(sessionId);
-  return rows[0]?.epoch;
+  return rows[0];
 }
 
 /** Returns a function that creates the row of a new session, once. */
@@ -189,7 +217,11 @@ function entering(options: PostgresStoreOptions, tail: LogTail): () => Promise<v
   };
 }
 
-async function release(database: Database, { sessionId, epoch }: LogTail): Promise<void> {
+/** Lets go of a session, unless it was taken again since. */
+export async function release(
+  database: Queries,
+  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: string | undefined },
+): Promise<void> {
   await database.query("update troupe.session set holder = null where id = $1 and epoch = $2", [sessionId, epoch]);
   // A session that never got a line does not exist.
   await database.query("delete from troupe.session where id = $1 and epoch = $2 and last_seq = 0", [sessionId, epoch]);
