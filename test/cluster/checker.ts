@@ -159,12 +159,17 @@ function* calls(id: string, events: readonly SessionEvent[]): Generator<string> 
 function* answers(id: string, events: readonly SessionEvent[]): Generator<string> {
   const main = events.filter(({ agentId }) => agentId === undefined);
   const works = new Set(main.flatMap((event) => (event.type === "user.message" ? [event.data.source ?? ""] : [])));
-  const complete = main.filter(isAnswer);
+  const complete = main.filter((event, index) => isAnswer(event) && !isStopped(main.slice(index + 1)));
   if (complete.length > works.size) yield `I3 ${id}: ${complete.length} answers to ${works.size} pieces of work`;
 }
 
 const isAnswer = (event: SessionEvent): boolean =>
   event.type === "assistant.message" && (event.data.toolRequests ?? []).length === 0;
+
+/** Whether a message was cut off when its worker stopped: `after` are the events that follow it. */
+const isStopped = (after: readonly SessionEvent[]): boolean =>
+  after.find(({ type }) => type === "abort" || type === "user.message" || type === "assistant.message")?.type ===
+  "abort";
 
 const TERMINAL = ["done", "failed", "cancelled", "set_aside"];
 

@@ -73,10 +73,10 @@ function afterInterruption(events: readonly SessionEvent[]): readonly SessionEve
   return events.slice(events.findLastIndex(isInterruption) + 1);
 }
 
-/** Returns the answer of the main agent, if the last thing it said is one. */
+/** Returns the answer of the main agent, if the last thing it said is one. What it said when it was stopped is none. */
 export function answerIn(events: readonly SessionEvent[]): { answer: string } | undefined {
   if (cutOff(events) !== undefined) return undefined;
-  const last = events.findLast((event) => event.type === "assistant.message");
+  const last = events.findLast(({ type }) => type === "assistant.message" || type === "abort");
   return last?.type === "assistant.message" && (last.data.toolRequests ?? []).length === 0
     ? { answer: last.data.content }
     : undefined;
