@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Queries } from "../../src/lib/queries.ts";
 import { openDatabase } from "../../src/store/postgres/database.ts";
+import { calls, says } from "../../src/testing/index.ts";
 import { postgresPrograms } from "../support/postgres.ts";
 import { script } from "../support/troupe.ts";
 import { type CountingProvider, countingProvider, PLANTED_KEY } from "./counting-provider.ts";
@@ -107,8 +108,6 @@ describe.runIf(programs !== undefined)("tenants", () => {
     expect(JSON.parse(foreign.stdout)).toMatchObject({
       outcome: { kind: "failed", message: `Session ${other.sessionId} belongs to another tenant.` },
     });
-    const driven = await stage.run(["-p", "Go on.", "--database", urlOf("role_a")]);
-    expect(driven).toMatchObject({ code: 2, stderr: expect.stringContaining("role_a has no right to do this") });
     const listed = await stage.run(["sessions", "list", "--json", "--database", urlOf("role_a")]);
     expect([listed.code, listed.stdout]).toEqual([0, expect.stringContaining(own.sessionId)]);
     const pool = await submitAs("role_a", ["--pool", "gpu"]);
@@ -116,6 +115,109 @@ describe.runIf(programs !== undefined)("tenants", () => {
       code: 2,
       stderr: expect.stringContaining("may not submit jobs for tenant a to pool gpu"),
     });
+  });
+
+  it("a tenant answers, continues and cancels what is its own, and nothing of others", async () => {
+    for (const tenant of ["c", "d"]) {
+      await stage.database.query(`create role role_${tenant} login password 'pw-role_${tenant}-planted'`);
+      const args = ["cluster", "tenant", "set", tenant, "--role", `role_${tenant}`];
+      expect((await stage.run(args)).code).toBe(0);
+    }
+    const flags = ["--ask", "--park-after", "0.2", "--allow-all-paths"];
+    await stage.worker("asks", { flags });
+    const as = (role: string, ...args: readonly string[]) => stage.run(args, { TROUPE_DATABASE_URL: urlOf(role) });
+    stage.play(
+      "touch-it",
+      calls(["bash", { command: "echo acted", description: "act" }]),
+      says("touched"),
+      says("more"),
+    );
+    const submit = async (role: string) => {
+      const { stdout, stderr } = await as(role, "submit", "-p", "Do touch-it.", "--json", "--ask");
+      expect(stderr).toBe("");
+      return JSON.parse(stdout) as { sessionId: string; workId: string };
+    };
+    const parked = async ({ workId }: { workId: string }) =>
+      expect.poll(() => stage.count(`troupe.work where id = '${workId}' and waiting_at is not null`), HANG).toBe(1);
+    const [own, other] = [await submit("role_c"), await submit("role_d")];
+    const [ended, junk] = [await submit("role_c"), await submit("role_c")];
+    for (const one of [own, other, ended, junk]) await parked(one);
+    const requestOf = async ({ sessionId }: { sessionId: string }): Promise<string> => {
+      const { rows } = await stage.database.query<{ id: string }>(
+        "select id from troupe.request where session_id = $1",
+        [sessionId],
+      );
+      return rows[0]?.id ?? "";
+    };
+
+    // Attacks: rows of the other tenant are neither seen nor changed, and no own row pretends to be one of theirs.
+    const attack = async (text: string, values: readonly unknown[] = []): Promise<unknown> =>
+      asRole("role_c", (queries) => queries.query(text, values)).then(
+        ({ count }) => count,
+        (error: { code?: string }) => error.code ?? String(error),
+      );
+    const foreign = [other.sessionId, await requestOf(other)];
+    const work = "insert into troupe.work(id, session_id, tenant, pool, on_loss, request, parent)";
+    const queue = "insert into troupe.queue(work_id, session_id, tenant, pool)";
+    const remote = "insert into troupe.remote_session(id, tenant, options)";
+    await as("role_d", "cluster", "queues");
+    expect({
+      requests: await attack("select 1 from troupe.request where session_id = $1", foreign.slice(0, 1)),
+      answers: await attack("select 1 from troupe.answer where session_id = $1", foreign.slice(0, 1)),
+      answer: await attack(
+        `insert into troupe.answer(session_id, request_id, kind, answer) values($1, $2, 'permission', '{"kind":"approved"}')`,
+        foreign,
+      ),
+      otherKind: await attack(
+        `insert into troupe.answer(session_id, request_id, kind, answer) values($1, $2, 'elicitation', '{}')`,
+        [own.sessionId, await requestOf(own)],
+      ),
+      changeAnswer: await attack("update troupe.answer set answer = '{}'"),
+      endRequest: await attack("update troupe.request set ended_at = now()"),
+      stop: await attack("update troupe.work set abort_at = now() where id = $1", [other.workId]),
+      outcome: await attack("update troupe.work set outcome = '{}' where id = $1", [own.workId]),
+      moved: await attack("update troupe.work set tenant = 'd' where id = $1", [own.workId]),
+      child: await attack(`${work} values('child', 's', 'c', 'default', 'continue', '{}', $1)`, [other.workId]),
+      namesake: await attack(`${work} values($1, 's', 'c', 'default', 'continue', '{}', null)`, [`${other.workId}~x`]),
+      retry: await attack(`${work} values($1, 's', 'c', 'default', 'continue', '{}', null)`, [`${other.workId}#1`]),
+      activation: await attack(`${queue} values($1, $2, 'c', 'default')`, [`${other.workId}~x`, other.sessionId]),
+      otherSession: await attack(`${queue} values($1, $2, 'c', 'default')`, [`${own.workId}~x`, other.sessionId]),
+      options: await attack(`${remote} values($1, 'c', '{"asks":[]}')`, [other.sessionId]),
+      otherTenant: await attack(`${remote} values('new', 'd', '{}')`),
+      watch: await attack("insert into troupe.watch(session_id, until) values($1, now())", foreign.slice(0, 1)),
+      remove: await attack("delete from troupe.session"),
+      removeWork: await attack("delete from troupe.work"),
+      rights: await attack("select troupe.grant_tenant('role_c')"),
+    }).toEqual({
+      ...{ requests: 0, answers: 0, answer: "42501", otherKind: "42501", changeAnswer: "42501", endRequest: "42501" },
+      ...{ stop: 0, outcome: "42501", moved: "42501", child: "42501", namesake: "42501", retry: "42501" },
+      ...{ activation: "42501", otherSession: "42501", options: "42501", otherTenant: "42501", watch: "42501" },
+      ...{ remove: "42501", removeWork: "42501", rights: "42501" },
+    });
+    const foreignAnswer = await as("role_c", "cluster", "answer", foreign[1] ?? "", "allow");
+    expect(foreignAnswer).toMatchObject({ code: 2, stderr: expect.stringContaining("No open request") });
+    expect((await as("role_c", "cluster", "cancel", other.workId)).code).not.toBe(0);
+
+    // Own sessions: answered, continued, ended.
+    const answered = await as("role_c", "cluster", "answer", await requestOf(own), "allow");
+    expect(answered).toMatchObject({ code: 0, stderr: expect.stringContaining("answered") });
+    await expect.poll(() => stage.workOutcomes([own.workId]), HANG).toEqual([{ kind: "done", answer: "touched" }]);
+    const continued = await as("role_c", "-p", "Do it again.", "--resume", own.sessionId);
+    expect(continued).toMatchObject({ code: 0, stdout: expect.stringContaining("more") });
+    expect((await as("role_c", "cluster", "cancel", ended.workId)).code).toBe(0);
+    await expect.poll(() => stage.workOutcomes([ended.workId]), HANG).toMatchObject([{ kind: "aborted" }]);
+    expect(await stage.workOutcomes([other.workId])).toEqual([null]);
+
+    // A row that is no decision denies the call.
+    const forever = [junk.sessionId, await requestOf(junk), JSON.stringify({ kind: "approved-for-ever" })];
+    const inserted = await attack(
+      "insert into troupe.answer(session_id, request_id, kind, answer) values($1, $2, 'permission', $3)",
+      forever,
+    );
+    expect(inserted).toBe(1);
+    await expect.poll(async () => (await stage.workOutcomes([junk.workId]))[0]?.kind, HANG).toBe("done");
+    const denied = `troupe.event where session_id = '${junk.sessionId}' and line like '%"kind":"denied-interactively-by-user"%'`;
+    expect(await stage.count(denied)).toBeGreaterThan(0);
   });
 
   it("no key and no password of a tenant is in any row, even when a model repeats it", async () => {

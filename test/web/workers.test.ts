@@ -119,7 +119,7 @@ describe.runIf(programs !== undefined)("the view of workers", () => {
     await database.query("update troupe.session set tenant = 'acme' where id = $1", [waiting]);
     await using stage = await webStage({ database: Object.assign(new URL(server.url), { username: "acme" }).href });
     const view = await stage.call<ClusterView>("web.cluster");
-    expect(view).toMatchObject({ isTenant: true, workers: [], requests: [], limits: [], takeOvers: [] });
+    expect(view).toMatchObject({ isTenant: true, workers: [], limits: [], takeOvers: [] });
     expect(view.queues).toMatchObject([{ tenant: "acme", waiting: 1, parked: 1, setAside: 1 }]);
     expect(view.budgets).toMatchObject([{ tenant: "acme", costUsd: 200, spentUsd: 0, heldUsd: null }]);
     expect(view.sessions).toHaveLength(3);

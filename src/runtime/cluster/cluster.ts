@@ -149,7 +149,7 @@ const mayNotSubmit = (tenant: string, pool: string, cause: Error): TroupeError =
   });
 
 /** Returns the tenant that the database role belongs to, if it is the role of a tenant. */
-async function roleTenant(database: Database): Promise<string | undefined> {
+export async function roleTenant(database: Database): Promise<string | undefined> {
   const { rows } = await database.query<{ tenant: string | null }>("select troupe.my_tenant() as tenant");
   return rows[0]?.tenant ?? undefined;
 }

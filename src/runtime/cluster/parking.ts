@@ -6,6 +6,7 @@
 
 import { redactEventData } from "../../lib/redact/redact-event.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { PermissionResult } from "../../protocol/request-events.ts";
 import { waitsForLater } from "../../session/requests/pending-requests.ts";
 import { type AnyAnswer, type AnyRequest, eventsOf, type RequestKind } from "../../session/requests/requests.ts";
 import type { Session } from "../../session/session.ts";
@@ -70,7 +71,7 @@ export function attachRows(session: Session, options: ParkingOptions): AttachedR
       const how = { signal, pollMs: Math.min(options.parkMs, LOOK_MS) };
       for await (const _ of changes(database.notifications, [topics.session(session.id)], how)) {
         const answer = await answerTo(database, session.id, request.requestId);
-        if (answer) return answer;
+        if (answer) return usable(request, answer);
         if (performance.now() - since >= options.parkMs && canPark()) options.onPark();
       }
       return undefined;
@@ -95,6 +96,17 @@ function parkLater(canPark: () => boolean, { parkMs, onPark }: ParkingOptions): 
   };
   const timer = setInterval(look, Math.min(Math.max(parkMs, SHORTEST_LOOK_MS), LOOK_MS)).unref();
   return () => clearInterval(timer);
+}
+
+/**
+ * Whoever may insert rows chooses their contents. What is no decision denies the call, and one that would change the
+ * settings of this worker holds for the call alone.
+ */
+function usable({ kind }: AnyRequest, answer: AnyAnswer): AnyAnswer {
+  if (kind !== "permission") return answer;
+  const { data } = PermissionResult.safeParse(answer);
+  if (!data) return { kind: "denied-interactively-by-user", feedback: "The stored answer is no decision." };
+  return data.kind === "approved-for-location" ? { kind: "approved" } : data;
 }
 
 /** Rows have what the log has: no secrets. */

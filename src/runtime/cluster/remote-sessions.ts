@@ -14,7 +14,7 @@ import { changes, topics } from "../../store/postgres/notifications.ts";
 import { postgresStore } from "../../store/postgres/postgres.ts";
 import { checkSessionId } from "../../store/session-id.ts";
 import type { Store } from "../../store/store.ts";
-import { abortWork, answerRequest, type Cluster, openCluster, submitWork } from "./cluster.ts";
+import { abortWork, answerRequest, type Cluster, openCluster, roleTenant, submitWork } from "./cluster.ts";
 import { isKnownRequest, openRequests, type RequestRow } from "./requests.ts";
 import { findWork, openWork, type WorkOutcome, type WorkRequest } from "./work.ts";
 
@@ -62,7 +62,7 @@ export class RemoteSessions {
       `insert into troupe.remote_session as r (id, tenant, options) values($1, $2, $3)
        on conflict (id) do update set options = r.options || excluded.options, changed_at = clock_timestamp()
        returning xmax = 0 as added`,
-      [checkSessionId(sessionId), this.#options.tenant ?? "default", JSON.stringify(options)],
+      [checkSessionId(sessionId), await this.#tenant(), JSON.stringify(options)],
     );
     return rows[0]?.added === true && (await this.store.revision(sessionId)) === undefined;
   }
@@ -158,6 +158,10 @@ export class RemoteSessions {
 
   async close(): Promise<void> {
     await this.#cluster.close();
+  }
+
+  async #tenant(): Promise<string> {
+    return this.#options.tenant ?? (await roleTenant(this.#cluster.database)) ?? "default";
   }
 
   async #configured(sessionId: string): Promise<RemoteSessionOptions | undefined> {

@@ -1,4 +1,7 @@
-/** Database roles of tenants. A role can submit work for its tenant and read its tenant's sessions, and nothing else. */
+/**
+ * Database roles of tenants. A role can submit, read, answer and end the work of its tenant, and nothing else: see
+ * `store/postgres/schema-tenants.ts`.
+ */
 
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "../../store/postgres/database.ts";
@@ -10,17 +13,14 @@ export interface TenantRoleRow {
   readonly pools: string | null;
 }
 
-const READABLE = ["migration", "tenant_role", "session", "event", "file", "snapshot", "work", "queue", "budget"];
-const WRITABLE = ["work(id, session_id, tenant, pool, on_loss, request)", "queue(work_id, session_id, tenant, pool)"];
-
 /** Gives an existing role the rights of a tenant. Policies on the rows limit it to this tenant. */
 export async function setTenantRole(
   database: Database,
   { role, tenant, pools }: { readonly role: string; readonly tenant: string; readonly pools: readonly string[] },
 ): Promise<void> {
   await database.transaction(async (queries) => {
-    const { rows } = await queries.query<{ name: string; unsafe: boolean }>(
-      `select quote_ident(rolname) as name, rolsuper or rolbypassrls
+    const { rows } = await queries.query<{ unsafe: boolean }>(
+      `select rolsuper or rolbypassrls
               or pg_has_role(oid, (select relowner from pg_class where oid = 'troupe.work'::regclass), 'member') as unsafe
        from pg_roles where rolname = $1`,
       [role],
@@ -28,12 +28,7 @@ export async function setTenantRole(
     const found = rows[0];
     if (!found) throw noRole(role);
     if (found.unsafe) throw tooMighty(role);
-    await queries.query(`grant usage on schema troupe to ${found.name}`);
-    for (const table of READABLE) await queries.query(`grant select on troupe.${table} to ${found.name}`);
-    for (const columns of WRITABLE) {
-      const [table, list] = columns.split(/(?=\()/);
-      await queries.query(`grant insert ${list} on troupe.${table} to ${found.name}`);
-    }
+    await queries.query("select troupe.grant_tenant($1)", [role]);
     await queries.query(
       `insert into troupe.tenant_role(role, tenant, pools) values($1, $2, $3)
        on conflict (role) do update set tenant = excluded.tenant, pools = excluded.pools`,

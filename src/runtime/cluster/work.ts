@@ -91,13 +91,11 @@ export async function addWork(
   queries: Queries,
   work: Pick<WorkRow, "id" | "sessionId" | "tenant" | "pool" | "onLoss" | "request"> & Partial<Pick<WorkRow, "parent">>,
 ): Promise<void> {
-  const values = [work.id, work.sessionId, work.tenant, work.pool, work.onLoss, JSON.stringify(work.request)];
-  // Roles of tenants may not write the column `parent`: only workers start agents of other work.
-  const [column, value] = work.parent == null ? ["", ""] : [", parent", ", $7"];
+  const { id, sessionId, tenant, pool, onLoss, request, parent = null } = work;
   await queries.query(
-    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request${column})
-     values($1, $2, $3, $4, $5, $6${value}) on conflict do nothing`,
-    work.parent == null ? values : [...values, work.parent],
+    `insert into troupe.work(id, session_id, tenant, pool, on_loss, request, parent)
+     values($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
+    [id, sessionId, tenant, pool, onLoss, JSON.stringify(request), parent],
   );
 }
 
@@ -240,10 +238,12 @@ export async function openWork(queries: Queries, sessionId: string): Promise<rea
   return rows;
 }
 
-/** Returns the newest work of the session. */
+/** Returns the newest work of the session. Work that another tenant has submitted for it does not count. */
 export async function lastWork(queries: Queries, sessionId: string): Promise<WorkRow | undefined> {
   const { rows } = await queries.query<WorkRow>(
-    `select ${COLUMNS} from troupe.work where session_id = $1 order by created_at desc limit 1`,
+    `select ${COLUMNS} from troupe.work w where session_id = $1
+       and not exists (select 1 from troupe.session s where s.id = w.session_id and s.tenant <> w.tenant)
+     order by created_at desc limit 1`,
     [sessionId],
   );
   return rows[0];

@@ -62,7 +62,6 @@ export async function watchEvents(database: Database, sessionIds: readonly strin
      on conflict (session_id) do update set until = excluded.until`,
     [sessionIds, WATCH_MS],
   );
-  await database.query("delete from troupe.watch where until < clock_timestamp() - interval '1 hour'");
 }
 
 async function linesAfter(

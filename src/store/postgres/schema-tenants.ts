@@ -131,4 +131,65 @@ export const dispatching = `
   end $$;
 `;
 
+/**
+ * What a tenant's role may do beyond submitting and reading: answer requests, send messages through a gateway, follow and
+ * end its own work. The ids of work that it chooses hold no separator of the engine: they would name the work of others.
+ */
+export const tenantActions = `
+  create function troupe.is_foreign(p_session text, p_tenant text) returns boolean
+  language sql stable security definer set search_path = pg_catalog as $$
+    select exists (select 1 from troupe.session s where s.id = p_session and s.tenant <> p_tenant)
+  $$;
+
+  drop policy submit on troupe.work;
+  create policy submit on troupe.work for insert
+    with check (troupe.may_submit(tenant, pool) and parent is null and id !~ '[~#]');
+  create policy stop on troupe.work for update using (tenant = (select troupe.my_tenant()) and outcome is null);
+  drop policy submit on troupe.queue;
+  create policy submit on troupe.queue for insert with check (exists (
+    select 1 from troupe.work w where w.id = split_part(work_id, '~', 1) and w.session_id = queue.session_id
+      and w.tenant = queue.tenant and w.pool = queue.pool and w.tenant = (select troupe.my_tenant())
+      and (w.id = work_id or w.waiting_at is not null)));
+
+  alter table troupe.request enable row level security;
+  create policy own on troupe.request for select
+    using (exists (select 1 from troupe.session s where s.id = session_id));
+  alter table troupe.answer enable row level security;
+  create policy own on troupe.answer for select
+    using (exists (select 1 from troupe.session s where s.id = session_id));
+  create policy answer on troupe.answer for insert with check (exists (
+    select 1 from troupe.request r where r.session_id = answer.session_id and r.id = request_id and r.kind = answer.kind
+      and r.ended_at is null));
+  alter table troupe.remote_session enable row level security;
+  create policy own on troupe.remote_session using (tenant = (select troupe.my_tenant()))
+    with check (tenant = (select troupe.my_tenant()) and not troupe.is_foreign(id, tenant));
+  alter table troupe.watch enable row level security;
+  create policy own on troupe.watch using (
+    exists (select 1 from troupe.session s where s.id = session_id)
+    or exists (select 1 from troupe.remote_session r where r.id = session_id)
+    or exists (select 1 from troupe.work w where w.session_id = watch.session_id));
+
+  create function troupe.grant_tenant(p_role name) returns void language plpgsql as $$
+  begin
+    execute format('grant usage on schema troupe to %I', p_role);
+    execute format('grant select on troupe.migration, troupe.tenant_role, troupe.session, troupe.event, troupe.file,
+      troupe.snapshot, troupe.work, troupe.queue, troupe.budget, troupe.request, troupe.answer, troupe.remote_session,
+      troupe.watch to %I', p_role);
+    execute format('grant insert(id, session_id, tenant, pool, on_loss, request, parent), update(abort_at)
+      on troupe.work to %I', p_role);
+    execute format('grant insert(work_id, session_id, tenant, pool) on troupe.queue to %I', p_role);
+    execute format('grant insert(session_id, request_id, kind, answer) on troupe.answer to %I', p_role);
+    execute format('grant insert(id, tenant, options), update(options, changed_at) on troupe.remote_session to %I', p_role);
+    execute format('grant insert(session_id, until), update(until) on troupe.watch to %I', p_role);
+  end $$;
+  revoke execute on function troupe.grant_tenant(name) from public;
+  do $$
+  declare r name;
+  begin
+    for r in select t.role from troupe.tenant_role t join pg_roles p on p.rolname = t.role loop
+      perform troupe.grant_tenant(r);
+    end loop;
+  end $$;
+`;
+
 export const tenants = QUEUE + TENANTS;

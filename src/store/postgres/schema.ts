@@ -7,7 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Database } from "./database.ts";
 import { budgets } from "./schema-budgets.ts";
 import { sharedLimits } from "./schema-limits.ts";
-import { dispatching, tenants } from "./schema-tenants.ts";
+import { dispatching, tenantActions, tenants } from "./schema-tenants.ts";
 
 /** `event.line` is the exact line of `events.jsonl` without its newline. */
 export const migrations: readonly string[] = [
@@ -82,6 +82,7 @@ export const migrations: readonly string[] = [
   alter table troupe.work add column parent text;
   create index work_parent on troupe.work(parent) where parent is not null;
   `,
+  tenantActions,
 ];
 
 /** An arbitrary number that identifies the lock for migrations in this database. */

@@ -20,17 +20,19 @@ const labels: Readonly<Record<string, readonly [word: string, style: string]>> =
 };
 
 interface Props {
-  /** Reads the state again. Undefined if the work may not be changed. */
-  readonly look: (() => void) | undefined;
+  /** Whether work that has failed may run again. */
+  readonly mayRetry: boolean;
+  /** Reads the state again. */
+  look(): void;
 }
 
-export function ClusterSessions({ sessions, look }: Props & { readonly sessions: readonly Session[] }): JSX.Element {
+export function ClusterSessions({ sessions, ...how }: Props & { readonly sessions: readonly Session[] }): JSX.Element {
   return (
     <section class="asks" aria-label="Sessions">
       <h2>Sessions</h2>
       {sessions.length === 0 && <p class="hint">There are no jobs. Submit one: troupe submit -p "…"</p>}
       {sessions.map((session) => (
-        <SessionCard key={session.session} session={session} look={look} />
+        <SessionCard key={session.session} session={session} {...how} />
       ))}
     </section>
   );
@@ -40,7 +42,7 @@ const isOpen = ({ open, state }: Session): boolean => open > 0 && state !== "set
 /** As `troupe cluster retry` allows it. */
 const canRetry = ({ state }: Session): boolean => !["done", "waiting", "running", "queued", "unknown"].includes(state);
 
-function SessionCard({ session, look }: Props & { readonly session: Session }): JSX.Element {
+function SessionCard({ session, ...how }: Props & { readonly session: Session }): JSX.Element {
   const { state, prompt, tenant, pool, reason, lastActivity } = session;
   const [word, style] = labels[state] ?? [state.replaceAll("_", " "), "state-failed"];
   const name = sanitise(prompt).split("\n")[0] ?? "";
@@ -55,7 +57,7 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
           {session.session.slice(0, 8)} · {sanitise(tenant)} · {sanitise(pool)} ·{" "}
           {age(Date.parse(lastActivity), Date.now())}
         </span>
-        {look && <Actions session={session} look={look} />}
+        <Actions session={session} {...how} />
       </header>
       {reason !== null && <p class="plain error">{sanitise(reason)}</p>}
       <details>
@@ -66,7 +68,7 @@ function SessionCard({ session, look }: Props & { readonly session: Session }): 
   );
 }
 
-function Actions({ session, look }: { readonly session: Session; look(): void }): JSX.Element | null {
+function Actions({ session, mayRetry, look }: Props & { readonly session: Session }): JSX.Element | null {
   const [isSure, setSure] = useState(false);
   const { work } = session;
   const run = async (method: string, done: string): Promise<void> => {
@@ -75,6 +77,7 @@ function Actions({ session, look }: { readonly session: Session; look(): void })
     look();
   };
   if (canRetry(session)) {
+    if (!mayRetry) return null;
     return (
       <button type="button" data-action="retry" onClick={() => void run("web.retryWork", "It runs again.")}>
         Retry

@@ -86,14 +86,14 @@ function Cluster({ view, look }: ClusterProps): JSX.Element {
       )}
       {view.isTenant ? (
         <p class="hint">
-          This database role belongs to a tenant. It sees its own work, and not the workers, the requests and the limits
-          of providers. The owner of the tables sees everything, answers and drains.
+          This database role belongs to a tenant. It sees, answers and cancels its own work, and is not shown workers
+          and limits of providers. The owner of the tables sees everything, and retries and drains.
         </p>
       ) : (
         <WorkerTable view={view} look={look} />
       )}
       <QueueTable view={view} />
-      <ClusterSessions sessions={sessions} look={view.isTenant ? undefined : look} />
+      <ClusterSessions sessions={sessions} mayRetry={!view.isTenant} look={look} />
       {takeOvers.length > 0 && <TakeOverTable view={view} />}
       {budgets.length > 0 && <BudgetTable view={view} />}
       {limits.length > 0 && <LimitTable view={view} />}
