@@ -14,7 +14,7 @@ export class TroupeError extends Error {
   }
 }
 
-/** Each kind has its own exit code: see `cli/exit-codes.ts`. */
+/** `cli/exit-codes.ts` gives each kind an exit code; some kinds share one. */
 export type ErrorKind = "usage" | "configuration" | "provider" | "storage" | "limit" | "interrupted" | "failed";
 
 /** Joins a sentence and its hint. */

@@ -1,6 +1,6 @@
 /**
  * Builds the options of a session. This folder turns a request and a folder into a session; each step of
- * `prepareSession` is a file here.
+ * `prepareSession` is a file here or in the sibling folder of its subject.
  */
 import { checkpointWriter, checkpointWriterTo } from "../../context/compact-checkpoint.ts";
 import { defined } from "../../lib/defined.ts";

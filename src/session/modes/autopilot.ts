@@ -2,7 +2,7 @@
  * Autopilot: decides what happens each time the agent stops.
  * It continues until the agent has called `task_complete` and the check, if any, has passed. It ends early if it is
  * stopped, out of budget, or makes no progress.
- * The policy is a pure function of the last run's facts; `fly` executes it through ports.
+ * The policy is a pure function of the last run's facts; `runAutopilot` executes it through ports.
  */
 
 import { filledIn } from "../../commands/lines.ts";
@@ -27,7 +27,7 @@ export interface AutopilotOptions {
   readonly verification?: "required" | "optional";
 }
 
-/** The end of one answer, with the facts needed to judge it: see `runFacts`. */
+/** The end of one answer, with the facts needed to judge it: see `RunFactsFold`. */
 export type AutopilotStop =
   | {
       readonly kind: "done";
