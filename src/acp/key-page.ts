@@ -2,10 +2,12 @@
  * A page on this machine where the user enters the key of a model provider. The key goes from the browser to this
  * process: the editor sees only the address of the page, which works for one key and a few minutes.
  */
-import { randomBytes, timingSafeEqual } from "node:crypto";
+
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { deferred } from "../lib/deferred.ts";
+import { isSameSecret } from "../lib/node/same-secret.ts";
 import { clip, sanitise } from "../lib/text.ts";
 
 export interface KeyPage {
@@ -110,7 +112,7 @@ function refusalOf({ request, path, port }: Visit): number | undefined {
   const { host, origin } = request.headers;
   const own = `127.0.0.1:${port}`;
   if (host !== own) return 421;
-  if (!isSame(request.url ?? "", path)) return 404;
+  if (!isSameSecret(request.url ?? "", path)) return 404;
   if (request.method === "GET") return undefined;
   if (request.method !== "POST") return 405;
   // Browsers send "null" for a page without a referrer. The secret path protects the form then.
@@ -172,10 +174,5 @@ const MAX_TEXT_CHARACTERS = 500;
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escaped = (text: string): string =>
   clip(sanitise(text), MAX_TEXT_CHARACTERS).replace(/[&<>"]/g, (character) => entities[character] ?? "");
-
-function isSame(given: string, wanted: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(wanted)];
-  return one.length === other.length && timingSafeEqual(one, other);
-}
 
 const portOf = (server: Server): number => (server.address() as AddressInfo | null)?.port ?? 0;

@@ -5,10 +5,11 @@
  */
 import { dirname, join } from "node:path";
 import { digestFolder } from "../context/skills/pin.ts";
-import { readFolder, realPath } from "../context/skills/read-inside.ts";
+import { readFolder } from "../context/skills/read-inside.ts";
 import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS, NO_NETWORK } from "../lib/host-rule.ts";
 import { isObject, parseJson } from "../lib/json.ts";
 import { isInside } from "../lib/node/paths.ts";
+import { realPath } from "../lib/node/real-path.ts";
 import { readSmallFile } from "../lib/node/small-file.ts";
 import { type ItemTrust, type PinnedItem, shownFacts } from "../lib/pinned-item.ts";
 import { quotedLine } from "../lib/quoting.ts";

@@ -2,6 +2,7 @@
 import { defined } from "../lib/defined.ts";
 import type { EffectGuard } from "../lib/effect-guard.ts";
 import type { Json } from "../lib/json.ts";
+import type { ResolveName } from "../lib/node/checked-dial.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { clip } from "../lib/text.ts";
@@ -10,7 +11,6 @@ import { boundedForEvent } from "./bounded-json.ts";
 import { payloadFor } from "./dialect.ts";
 import { honoured } from "./honour.ts";
 import { type HookDefinition, scopes } from "./hooks.ts";
-import type { ResolveName } from "./http.ts";
 import { type Merged, mergeRules } from "./merge.ts";
 import { type HookInput, type HookOutput, type HookPoint, isAuthorising, subjectOf } from "./points.ts";
 import { type HookOutcome, runHook } from "./run-hook.ts";

@@ -1,6 +1,7 @@
 /** Runs one HTTP hook: posts the payload as JSON and returns the body of a 2xx response. Redirects are not followed. */
 import type { IncomingMessage, RequestOptions } from "node:http";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP } from "node:net";
+import { lookupOnly, type ResolvedAddress, type ResolveName, systemResolve } from "../lib/node/checked-dial.ts";
 import { messageOf } from "./answer.ts";
 import { expandVariables, type HookEnvironment, hookEnvironment } from "./expand.ts";
 import type { HookDefinition, HttpRun } from "./hooks.ts";
@@ -10,12 +11,6 @@ export type HttpEnd =
   | { readonly kind: "answer"; readonly body: string }
   | { readonly kind: "stopped" }
   | { readonly kind: "failed"; readonly message: string };
-
-interface ResolvedAddress {
-  readonly address: string;
-  readonly family: number;
-}
-export type ResolveName = (host: string) => Promise<readonly ResolvedAddress[]>;
 
 export interface HttpPorts extends HookEnvironment {
   readonly signal: AbortSignal;
@@ -63,11 +58,6 @@ async function allowedAddresses(definition: HttpDefinition, ports: HttpPorts): P
   return addresses;
 }
 
-async function systemResolve(host: string): Promise<readonly ResolvedAddress[]> {
-  const { lookup } = await import("node:dns/promises");
-  return lookup(host, { all: true });
-}
-
 interface Dial {
   readonly addresses: readonly ResolvedAddress[];
   readonly ports: HttpPorts;
@@ -110,14 +100,6 @@ function expandedHeaders(definition: HttpDefinition, ports: HttpPorts): Record<s
 
 /** Headers that a configuration cannot set. */
 const OWN_HEADERS = new Set(["host", "content-type", "content-length", "transfer-encoding", "connection", "expect"]);
-
-function lookupOnly(addresses: readonly ResolvedAddress[]): LookupFunction {
-  const [first] = addresses;
-  return (_host, options, callback) => {
-    if (options.all) callback(null, [...addresses]);
-    else callback(null, first?.address ?? "", first?.family ?? 4);
-  };
-}
 
 async function readBody(response: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];

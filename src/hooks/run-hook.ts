@@ -1,5 +1,6 @@
 /** Runs one hook of any type and classifies how it ended. `runHook` never throws: every failure is an outcome. */
 import type { EffectGuard } from "../lib/effect-guard.ts";
+import type { ResolveName } from "../lib/node/checked-dial.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import { quoted } from "../lib/quoting.ts";
 import { checkAnswer, type HookAnswer, messageOf, readAnswer } from "./answer.ts";
@@ -7,7 +8,7 @@ import { type CommandEnd, runCommand } from "./command.ts";
 import { asSent, type Payload } from "./dialect.ts";
 import type { HookEnvironment } from "./expand.ts";
 import type { FunctionRun, HookDefinition } from "./hooks.ts";
-import { type ResolveName, runHttp } from "./http.ts";
+import { runHttp } from "./http.ts";
 import type { HookProgress } from "./output-reader.ts";
 import { type HookOutput, type HookPoint, isAuthorising } from "./points.ts";
 

@@ -58,3 +58,8 @@ const lineFeeds = (text: string): number => text.split("\n").length - 1;
 
 const named = (character: string): string =>
   `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;
+
+/** Quotes a name with line breaks, so that it cannot look like two names. */
+export function onOneLine(name: string): string {
+  return /[\u0000-\u001f\u007f]/.test(name) ? JSON.stringify(name) : name;
+}

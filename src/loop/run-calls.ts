@@ -1,4 +1,5 @@
 import { defined } from "../lib/defined.ts";
+import { rejectWhenAborted } from "../lib/until-aborted.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
@@ -292,7 +293,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
     const work = runUnderLease(what.bound, tool.readOnly ? withReads(context, reads) : context, run);
     work.catch(() => undefined); // it may settle after the race is over
-    return await Promise.race([work, whenAborted(stop.signal)]);
+    return await Promise.race([work, rejectWhenAborted(stop.signal)]);
   } finally {
     clearTimeout(timer);
     run.signal.removeEventListener("abort", stopWithRun);
@@ -318,13 +319,6 @@ const timedOut = (tool: Tool): ToolError =>
 
 /** Extra time for a tool that enforces its own timeout to return partial output. */
 const GRACE_MS = 2_000;
-
-function whenAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
 
 type CompleteData = EventData<"tool.execution_complete">;
 

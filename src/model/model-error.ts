@@ -81,3 +81,12 @@ export class ModelError extends Error {
     return new ModelError(`${provider}: ${message}`, { kind: "internal", provider, cause });
   }
 }
+
+/** Returns the kind for an HTTP status without a more precise reason. */
+export function kindOfStatus(status: number): ModelErrorKind {
+  if (status === 401 || status === 403) return "authentication";
+  if (status === 402) return "quota";
+  if (status === 429 || status === 529) return "rate_limit";
+  if (status === 408 || status === 409 || status === 499 || status >= 500) return "server";
+  return "request";
+}

@@ -2,8 +2,10 @@
  * Finds the files that read rules deny, to hide them from searches and sandboxed commands, which do not check rules one
  * by one. Folders that have not changed since the last search are not read again.
  */
+
 import * as fs from "node:fs";
 import { join } from "node:path";
+import { realPath } from "../lib/node/real-path.ts";
 import { caseFold } from "./fold.ts";
 import { isBelow, isPathPattern, patternMatcher, refusalCovers } from "./path-scope.ts";
 import type { Policy } from "./policy.ts";
@@ -241,13 +243,5 @@ function entriesOf(folder: string): fs.Dirent[] {
   } catch (error) {
     if (error instanceof Error && "code" in error && UNREADABLE.has(String(error.code))) return [];
     throw error;
-  }
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return fs.realpathSync.native(path);
-  } catch {
-    return undefined;
   }
 }

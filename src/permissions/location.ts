@@ -1,6 +1,8 @@
 /** The location an approval belongs to: the repository, for all of its worktrees. */
+
 import * as fs from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { realPath } from "../lib/node/real-path.ts";
 import { smallText } from "../lib/node/small-file.ts";
 
 const MAX_POINTER_BYTES = 4096;
@@ -33,14 +35,6 @@ function mainRepository(worktree: string): string | undefined {
   const pointsHere = realPath(resolve(gitFolder, back)) === join(worktree, ".git");
   const mainGit = realPath(isAbsolute(common) ? common : resolve(gitFolder, common));
   return pointsHere && mainGit?.endsWith("/.git") ? dirname(mainGit) : undefined;
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return fs.realpathSync.native(path);
-  } catch {
-    return undefined;
-  }
 }
 
 const readSmall = (path: string): string | undefined => smallText(path, MAX_POINTER_BYTES);

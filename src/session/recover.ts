@@ -86,7 +86,7 @@ export async function closeOpen(conversation: Conversation, emit: Emit): Promise
  * Gives open calls an error result. Also runs before each message is accepted, because providers reject a history with
  * an unanswered call.
  */
-export async function closeOpenCalls(
+async function closeOpenCalls(
   conversation: Conversation,
   emit: Emit,
   isMeant: (toolCallId: string) => boolean = () => true,

@@ -4,8 +4,10 @@
  * which has the port in it. Both end with the process, because their key is in its memory only. Requests of other sites are
  * refused whatever they carry: `Host` must be a loopback name with this port, and what changes something must name this origin.
  */
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { isSameSecret } from "../lib/node/same-secret.ts";
 
 export interface AccessRefusal {
   readonly status: number;
@@ -43,7 +45,7 @@ export class PageAccess {
   /** Returns a cookie and a token for a valid code, which is used up by it. */
   exchange(code: string): Login | undefined {
     for (const [known, until] of this.#codes) {
-      if (!isSame(known, code)) continue;
+      if (!isSameSecret(known, code)) continue;
       this.#codes.delete(known);
       if (until < Date.now()) return undefined;
       const cookie = `${this.#name}=${this.#issue("cookie")}; Path=/; HttpOnly; SameSite=Strict`;
@@ -118,7 +120,7 @@ export class PageAccess {
 
   #isIssued(kind: "cookie" | "token", value: string): boolean {
     const [id = "", signature = ""] = value.split(".");
-    return isSame(this.#sign(kind, id), signature);
+    return isSameSecret(this.#sign(kind, id), signature);
   }
 
   #sign(kind: "cookie" | "token", id: string): string {
@@ -127,9 +129,3 @@ export class PageAccess {
 }
 
 const foreign: AccessRefusal = { status: 403, message: "Requests of other sites are refused." };
-
-/** Takes the same time wherever they differ. */
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string): Uint8Array => createHmac("sha256", "compare").update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
-}

@@ -1,8 +1,10 @@
 /** Finds agent files in order of precedence: of two agents with the same name, the first is used. */
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { AgentSource } from "../../agents/agent.ts";
-import { readFolder, realPath } from "../../context/skills/read-inside.ts";
+import { levelsUpTo } from "../../context/skills/locations.ts";
+import { readFolder } from "../../context/skills/read-inside.ts";
 import { isInside } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 
 export interface AgentSearchPaths {
@@ -36,7 +38,6 @@ export interface AgentFile {
 }
 
 export const PROJECT_FOLDERS = [".troupe/agents", ".github/agents", ".claude/agents"] as const;
-const MAX_LEVELS = 32;
 const MAX_LOCATIONS = 300;
 const MAX_ENTRIES = 1000;
 const MAX_FILES = 500;
@@ -96,15 +97,4 @@ function filesIn(location: AgentLocation, note: NoteAgent): AgentFile[] {
     if (id === undefined) return [];
     return [{ location, path: join(path, name), id, ...(source !== "user" && { root }) }];
   });
-}
-
-function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
-  const levels = [cwd];
-  for (let folder = cwd; gitRoot !== undefined && folder !== gitRoot && levels.length < MAX_LEVELS; ) {
-    const parent = dirname(folder);
-    if (parent === folder) return [cwd];
-    levels.push(parent);
-    folder = parent;
-  }
-  return levels;
 }

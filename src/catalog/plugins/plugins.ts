@@ -5,10 +5,11 @@
 
 import { basename, join, resolve } from "node:path";
 import { digestFolder } from "../../context/skills/pin.ts";
-import { readFolder, realPath } from "../../context/skills/read-inside.ts";
+import { readFolder } from "../../context/skills/read-inside.ts";
 import type { CheckPinned } from "../../context/skills/skill.ts";
 import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { isPluginName, type Manifest, readManifest } from "./plugin-manifest.ts";
 import { findParts, isEmpty, type PluginParts } from "./plugin-parts.ts";

@@ -1,12 +1,14 @@
 /** Loads a skill's text when it is used, and formats it for the model. */
+
 import { defined } from "../../lib/defined.ts";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
+import { onOneLine } from "../../lib/visible.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { pinnedItem } from "./pin.ts";
-import { realPath } from "./read-inside.ts";
 import { skillBody } from "./read-skill.ts";
 import { findSkill, MAX_SKILL_BYTES, type Skill } from "./skill.ts";
 import { holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
@@ -201,8 +203,4 @@ function fileList(names: readonly string[], complete: boolean): string {
   const hidden = names.length - shown.length;
   const rest = hidden === 0 && complete ? "" : ` and ${complete ? "" : "at least "}${plural(hidden, "more file")}`;
   return `Files beside it: ${shown.join(", ")}${rest}`;
-}
-
-function onOneLine(name: string): string {
-  return /[\u0000-\u001f\u007f]/.test(name) ? JSON.stringify(name) : name;
 }

@@ -67,7 +67,8 @@ export function skillLocations(searchPaths: SkillSearchPaths): SkillLocation[] {
 
 const skills = (path: string, source: SkillLocation["source"]): SkillLocation => ({ path, source, form: "skill" });
 
-function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
+/** Returns the folder and those above it up to the repository, nearest first. */
+export function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
   const levels = [cwd];
   for (let folder = cwd; gitRoot !== undefined && folder !== gitRoot && levels.length < MAX_LEVELS; ) {
     const parent = dirname(folder);

@@ -2,10 +2,10 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import type { PinnedItem } from "../../lib/pinned-item.ts";
 import { clip, plural, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { realPath } from "./read-inside.ts";
 import type { Skill } from "./skill.ts";
 import { lookAtFiles, type SkillFiles } from "./skill-files.ts";
 

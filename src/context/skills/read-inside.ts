@@ -26,15 +26,6 @@ export function readFolder(path: string, maxEntries: number): FolderRead | undef
   }
 }
 
-/** Returns `undefined` if the path does not resolve. */
-export function realPath(path: string): string | undefined {
-  try {
-    return fs.realpathSync.native(path);
-  } catch {
-    return undefined;
-  }
-}
-
 function kindOf(entry: fs.Dirent): "file" | "folder" | "link" | "special" {
   if (entry.isFile()) return "file";
   if (entry.isDirectory()) return "folder";

@@ -2,7 +2,8 @@
 import * as fs from "node:fs";
 import { extname, join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
-import { readFolder, realPath } from "./read-inside.ts";
+import { realPath } from "../../lib/node/real-path.ts";
+import { readFolder } from "./read-inside.ts";
 
 export interface SkillFiles {
   /** Paths relative to the folder, with `/`, sorted. Links are listed, but linked folders are not entered. */

@@ -7,12 +7,13 @@
 import { join } from "node:path";
 import { defined } from "../../lib/defined.ts";
 import { isInside } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import type { ItemTrust } from "../../lib/pinned-item.ts";
 import { clip, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { pinnedItem } from "./pin.ts";
-import { readFolder, realPath } from "./read-inside.ts";
+import { readFolder } from "./read-inside.ts";
 import { type ReadSkill, readSkill, type SkillCandidate } from "./read-skill.ts";
 import { type CheckPinned, commandName, type Note, type Skill, type SkillLocation, type SkillNotice } from "./skill.ts";
 import { type FileBudget, holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";

@@ -2,12 +2,13 @@
  * The actions of a scripted model in one call, as plain data: events with waits and errors between them. The faux model
  * plays a step through the provider port. The model server plays the same step over HTTP.
  */
+
 import { defined } from "../../lib/defined.ts";
 import type { Json } from "../../lib/json.ts";
 import { parseJson } from "../../lib/json.ts";
 import { firstCharacters } from "../../lib/text.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { ModelError, type ModelErrorKind } from "../model-error.ts";
+import { kindOfStatus, ModelError, type ModelErrorKind } from "../model-error.ts";
 import { type ModelEvent, noUsage, type Usage } from "../provider.ts";
 
 /** One action of a scripted model. Without `until`, a wait lasts until the caller aborts. */
@@ -157,14 +158,6 @@ const statusOfKind: Partial<Record<ModelErrorKind, number>> = {
   rate_limit: 429,
   server: 500,
 };
-
-function kindOfStatus(status: number): ModelErrorKind {
-  if (status === 401 || status === 403) return "authentication";
-  if (status === 402) return "quota";
-  if (status === 429 || status === 529) return "rate_limit";
-  if (status === 408 || status === 409 || status === 499 || status >= 500) return "server";
-  return "request";
-}
 
 function chunks(text: string, size = text.length): string[] {
   const pieces: string[] = [];

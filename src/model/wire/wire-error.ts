@@ -4,7 +4,7 @@
  */
 import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
-import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
+import { kindOfStatus, ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { limits } from "./limits.ts";
 import { type ProviderErrorText, providerErrorOf, readProviderError } from "./provider-error-text.ts";
@@ -149,14 +149,6 @@ function kindOf(parsed: ProviderErrorText, status: number | undefined): ModelErr
 
 const tooLong =
   /maximum context length|context (?:length|window|size)|prompt is too long|input is too long|exceeds? the (?:model's )?(?:maximum )?(?:token|context) limit|too many (?:input )?tokens/i;
-
-function kindOfStatus(status: number): ModelErrorKind {
-  if (status === 401 || status === 403) return "authentication";
-  if (status === 402) return "quota";
-  if (status === 429 || status === 529) return "rate_limit";
-  if (status === 408 || status === 409 || status === 499 || status >= 500) return "server";
-  return "request";
-}
 
 function hintFor(kind: ModelErrorKind, endpoint: Endpoint, status: number | undefined): string {
   switch (kind) {

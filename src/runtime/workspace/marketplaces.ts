@@ -2,9 +2,10 @@
 import { join } from "node:path";
 import * as z from "zod";
 import { isPluginName } from "../../catalog/plugins/plugin-manifest.ts";
-import { readFolder, realPath } from "../../context/skills/read-inside.ts";
+import { readFolder } from "../../context/skills/read-inside.ts";
 import { parseJson } from "../../lib/json.ts";
 import { isInside } from "../../lib/node/paths.ts";
+import { realPath } from "../../lib/node/real-path.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 

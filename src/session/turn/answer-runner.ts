@@ -18,7 +18,7 @@ import type { EventLog } from "../event-log.ts";
 import type { History } from "../history.ts";
 import { modelName } from "../model-selection.ts";
 import { ModelSwitch } from "../model-switch.ts";
-import { closeOpenCalls } from "../recover.ts";
+import { closeOpen } from "../recover.ts";
 import type { Broker } from "../requests/broker.ts";
 import { requestOrigin } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
@@ -219,7 +219,7 @@ export class AnswerRunner {
   /** Puts a message into the log. Returns its rules, and the answer if a hook has given one. */
   async #accept(message: PendingMessage, signal: AbortSignal, delivery: Delivery): Promise<AcceptedMessage> {
     const { settings, emit, hooks, preamble } = this.#parts;
-    await this.#closeWhatIsOpen();
+    await closeOpen(this.#parts.conversation, this.#parts.emit);
     const source = this.#begun ? undefined : this.#source;
     const wasIdle = delivery.waiting !== undefined;
     const rules = message.rules ?? (await this.#rulesFrom(message.storedRules));
@@ -315,14 +315,6 @@ export class AnswerRunner {
         (event.type === "system.notification" && event.data.content === notice?.content),
     );
     if (isDiscarded) this.#parts.refold();
-  }
-
-  /** Ends a turn that failed because of an internal error, before the next one begins. */
-  async #closeWhatIsOpen(): Promise<void> {
-    const { conversation, emit } = this.#parts;
-    await closeOpenCalls(conversation, emit);
-    const { openTurn: turnId } = conversation;
-    if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
   }
 }
 

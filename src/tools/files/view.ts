@@ -2,6 +2,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { type OpenedEntry, openForReading, readDirectory } from "../../lib/node/paths.ts";
 import { plural } from "../../lib/text.ts";
+import { onOneLine } from "../../lib/visible.ts";
 import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
 import { noteSeen } from "./files.ts";
@@ -127,9 +128,4 @@ function checkedRange(range: Input["view_range"]): [start: number, end: number] 
   if (start >= 1 && end >= start) return [start, end];
   const rule = "it needs 1 ≤ start ≤ end, or an end of -1 for the end of the file";
   throw new ToolError(`view_range [${start}, ${last}] is not valid: ${rule}.`);
-}
-
-/** Quotes a name with line breaks, so that it cannot look like two names. */
-function onOneLine(name: string): string {
-  return /[\u0000-\u001f\u007f]/.test(name) ? JSON.stringify(name) : name;
 }

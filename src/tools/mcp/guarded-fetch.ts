@@ -1,8 +1,8 @@
 /** `fetch` for one remote server: checked addresses only, no automatic redirects, bounded responses. */
 import type { Agent, IncomingMessage, RequestOptions } from "node:http";
-import type { LookupFunction } from "node:net";
 import { Readable, Transform } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
+import { lookupOnly } from "../../lib/node/checked-dial.ts";
 import { dialAddresses, EndpointError, type HttpEndpoint, hostOf } from "./http-endpoint.ts";
 
 export interface GuardedFetch {
@@ -74,15 +74,6 @@ function bodyOf(body: RequestInit["body"]): string | Uint8Array | undefined {
   if (typeof body === "string" || body instanceof Uint8Array) return body;
   if (body instanceof URLSearchParams) return body.toString();
   throw new TypeError("this kind of body is not supported");
-}
-
-/** Always returns the checked addresses. */
-function lookupOnly(addresses: Awaited<ReturnType<typeof dialAddresses>>): LookupFunction {
-  const [first] = addresses;
-  return (_host, options, callback) => {
-    if (options.all) callback(null, [...addresses]);
-    else callback(null, first?.address ?? "", first?.family ?? 4);
-  };
 }
 
 function toResponse(incoming: IncomingMessage, onExcess: (reason: string) => void): Response {

@@ -3,7 +3,7 @@
  * a plugin may not, because services there trust local clients.
  */
 import { addressKind, isLocalName, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
-import type { ResolvedAddress } from "../web/web-access.ts";
+import { type ResolvedAddress, systemResolve } from "../../lib/node/checked-dial.ts";
 import type { McpHttpTransport, McpServerConfig } from "./server.ts";
 
 export interface HttpEndpoint {
@@ -83,8 +83,7 @@ export async function dialAddresses(url: URL, endpoint: HttpEndpoint): Promise<r
 }
 
 async function resolve(host: string): Promise<readonly ResolvedAddress[]> {
-  const { lookup } = await import("node:dns/promises");
-  const addresses = await lookup(host, { all: true }).catch(() => []);
+  const addresses = await systemResolve(host).catch(() => []);
   if (addresses.length === 0) throw new EndpointError(`the name ${host} could not be resolved`);
   return addresses;
 }

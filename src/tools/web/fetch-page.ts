@@ -1,10 +1,11 @@
 /** Fetches one page over HTTP. Every redirect is checked like the first URL, and time and size are limited. */
 import type { IncomingMessage, RequestOptions } from "node:http";
-import type { LookupFunction } from "node:net";
+import { lookupOnly, type ResolvedAddress } from "../../lib/node/checked-dial.ts";
+import { rejectWhenAborted } from "../../lib/until-aborted.ts";
 import { ToolError } from "../tool-error.ts";
 import { readBody } from "./body.ts";
 import { allowedAddresses, checkedUrl } from "./target.ts";
-import type { ResolvedAddress, WebAccess } from "./web-access.ts";
+import type { WebAccess } from "./web-access.ts";
 
 export type Fetched =
   | {
@@ -31,7 +32,7 @@ export async function fetchPage(first: URL, access: WebAccess, signal: AbortSign
   const timer = setTimeout(() => stop.abort(deadline), timeoutMs);
   const both = AbortSignal.any([signal, stop.signal]);
   try {
-    return await Promise.race([follow(first, access, both), whenAborted(both)]);
+    return await Promise.race([follow(first, access, both), rejectWhenAborted(both)]);
   } finally {
     clearTimeout(timer);
     stop.abort();
@@ -83,25 +84,9 @@ async function get(url: URL, { addresses, access, signal }: Dial): Promise<Incom
   }).catch((cause: unknown) => failed(url, cause, signal));
 }
 
-/** Always returns the checked addresses. */
-function lookupOnly(addresses: readonly ResolvedAddress[]): LookupFunction {
-  const [first] = addresses;
-  return (_host, options, callback) => {
-    if (options.all) callback(null, [...addresses]);
-    else callback(null, first?.address ?? "", first?.family ?? 4);
-  };
-}
-
 function failed(url: URL, cause: unknown, signal: AbortSignal): never {
   if (signal.aborted) throw signal.reason;
   if (cause instanceof ToolError) throw cause;
   const detail = cause instanceof Error ? ("code" in cause && String(cause.code)) || cause.message : String(cause);
   throw new ToolError(`Fetching ${url.href} failed: ${detail}.`, { cause });
-}
-
-function whenAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
 }

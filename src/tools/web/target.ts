@@ -1,9 +1,10 @@
 /** Resolves a URL from the model to addresses that may be connected to. */
 
 import { addressKind, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
+import { type ResolvedAddress, systemResolve } from "../../lib/node/checked-dial.ts";
 import { isOwnAddress } from "../../lib/node/own-address.ts";
 import { ToolError } from "../tool-error.ts";
-import type { ResolvedAddress, WebAccess } from "./web-access.ts";
+import type { WebAccess } from "./web-access.ts";
 
 const MAX_URL_CHARACTERS = 4096;
 
@@ -69,9 +70,4 @@ function refused(url: URL, reason: string): ToolError {
       code: "denied",
     },
   );
-}
-
-async function systemResolve(host: string): Promise<readonly ResolvedAddress[]> {
-  const { lookup } = await import("node:dns/promises");
-  return lookup(host, { all: true });
 }

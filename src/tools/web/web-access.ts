@@ -1,3 +1,5 @@
+import type { ResolveName } from "../../lib/node/checked-dial.ts";
+
 /**
  * The port through which the tools of this folder reach the web, provided by the session. Every option has a safe
  * default.
@@ -10,14 +12,9 @@ export interface WebAccess {
   /** For one call, including redirects. */
   readonly timeoutMs?: number;
   /** Resolves a name to all its addresses (default: the system resolver). */
-  readonly resolve?: (host: string) => Promise<readonly ResolvedAddress[]>;
+  readonly resolve?: ResolveName;
   /** Returns the addresses of this machine (default: those of its interfaces). */
   readonly ownAddresses?: () => readonly string[];
-}
-
-export interface ResolvedAddress {
-  readonly address: string;
-  readonly family: number;
 }
 
 /** Set for tests with a local server: `TROUPE_WEB_FETCH_ALLOW_LOCALHOST=1`, or the older name. */

@@ -1,6 +1,7 @@
 /** Methods about the server, its machine and the user. This file: the handshake, pings and the shutdown. */
-import { createHash, timingSafeEqual } from "node:crypto";
+
 import * as z from "zod";
+import { isSameSecret } from "../../../lib/node/same-secret.ts";
 import { RpcError, rpcCodes } from "../../../protocol/rpc/errors.ts";
 import { version } from "../../../runtime/version.ts";
 import { type MethodTable, method, noParams } from "../method.ts";
@@ -17,7 +18,7 @@ export const connectionMethods: MethodTable = {
         supportedTaskKinds: z.array(z.string().max(50)).max(50).default([]),
       }),
     ({ token, enableGitHubTelemetryForwarding: wantsTelemetry = false, supportedTaskKinds }, { connection }) => {
-      if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {
+      if (connection.token !== undefined && !isSameSecret(token ?? "", connection.token)) {
         throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: the connection token is missing or wrong.");
       }
       connection.admit();
@@ -39,9 +40,3 @@ export const connectionMethods: MethodTable = {
     await server.shutDown();
   }),
 };
-
-/** Compares in constant time. */
-function isSame(given: string, expected: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
-}

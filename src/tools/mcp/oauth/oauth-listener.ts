@@ -1,8 +1,9 @@
 /** The redirect target of a sign-in: one loopback address, used once, for a few minutes. */
-import { timingSafeEqual } from "node:crypto";
+
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { deferred } from "../../../lib/deferred.ts";
+import { isSameSecret } from "../../../lib/node/same-secret.ts";
 import { clip, sanitise } from "../../../lib/text.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 
@@ -65,7 +66,7 @@ function judge(request: IncomingMessage, state: string, host: string): Visit {
     : undefined;
   if (url?.pathname !== PATH) return { kind: "stranger", status: 404 };
   const { searchParams } = url;
-  if (!isSame(searchParams.get("state") ?? "", state)) return { kind: "stranger", status: 400 };
+  if (!isSameSecret(searchParams.get("state") ?? "", state)) return { kind: "stranger", status: 400 };
   const error = searchParams.get("error");
   const code = searchParams.get("code");
   if (error !== null || !code) {
@@ -92,11 +93,6 @@ function reply(response: ServerResponse, visit: Visit): void {
     connection: "close",
   });
   response.end(`${words}\n`);
-}
-
-function isSame(given: string, wanted: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(wanted)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 const portOf = (server: Server): number => (server.address() as AddressInfo | null)?.port ?? 0;
