@@ -333,7 +333,7 @@ describe("the log", () => {
   it("a log that fails keeps a task in its state until the change can be written, once", async () => {
     let isFull = false;
     const { registry, start, scene, notices, troubles, states, kept } = stage({
-      fate: () => (isFull ? "fails" : "lives"),
+      outcomeOfWrite: () => (isFull ? "failure" : "success"),
     });
     await registry.restore();
     await start("a");

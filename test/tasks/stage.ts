@@ -10,18 +10,18 @@ import type { TaskMessage, TaskRecord } from "../../src/tasks/task-record.ts";
 
 export type Emitting = <T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>) => Promise<void>;
 
-/** `dies`: from here on nothing is written and nobody is answered, as after kill -9. */
-export type Fate = "lives" | "fails" | "dies";
+/** `kill`: from here on nothing is written and no call returns, as after kill -9. */
+export type WriteOutcome = "success" | "failure" | "kill";
 
 /** A log in memory that keeps the contract of a real one: after a failed write nothing until `recover`. */
-function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"): SessionLog {
+function memoryLog(kept: SessionEvent[], outcomeOfWrite: () => WriteOutcome = () => "success"): SessionLog {
   let isBroken = false;
-  let isDead = false;
+  let isKilled = false;
   const check = async (): Promise<void> => {
-    const next = isDead ? "dies" : fate();
-    isDead = next === "dies";
-    if (isDead) await new Promise<never>(() => undefined);
-    if (!isBroken && next === "lives") return;
+    const next = isKilled ? "kill" : outcomeOfWrite();
+    isKilled = next === "kill";
+    if (isKilled) await new Promise<never>(() => undefined);
+    if (!isBroken && next === "success") return;
     isBroken = true;
     throw new Error("no space left on device");
   };
@@ -72,7 +72,7 @@ export interface StageOptions {
   readonly events?: readonly SessionEvent[];
   readonly limits?: Partial<TaskLimits>;
   readonly stamp?: Stamp;
-  readonly fate?: () => Fate;
+  readonly outcomeOfWrite?: () => WriteOutcome;
   /** `deaf`: turns go on when they are told to stop. */
   readonly runner?: "polite" | "deaf" | ((emit: Emitting) => TaskRunner);
   /** How the registry hears of events; for seeding mistakes. */
@@ -108,7 +108,7 @@ export function stage(options: StageOptions = {}): Stage {
   const defects: unknown[] = [];
   const files = new Map<string, string>();
   const log = new EventLog({
-    store: memoryLog(kept, options.fate),
+    store: memoryLog(kept, options.outcomeOfWrite),
     stamp,
     fold: () => undefined,
     onListenerDefect: (error) => defects.push(error),
