@@ -2,7 +2,8 @@
 //
 //   npm run shape              a table with the limits
 //   npm run shape -- --list    every place that is over a limit
-//   node scripts/shape.mjs --check   fails on comments that open with a banned word or use a banned phrase, and on long functions
+//   node scripts/shape.mjs --check   fails on comments that open with a banned word or use a banned phrase, on long functions,
+//                                    and on titles of tests without a subject
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -149,16 +150,72 @@ export function bannedPhrases({ path, text }) {
   );
 }
 
-/** Returns titles of tests with a banned phrase. Other texts in tests may quote anything. */
+/** Ids at the front of a title: of features (docs/features.md) and of attacks (test/adversarial). */
+const TITLE_IDS = /^(?:(?:[A-Z]{2,6}-\d+|[A-Z]\d\d)[,:]? (?:(?:and|to) )?)+/;
+const TITLE_PRONOUN =
+  /^(it|its|they|them|their|he|she|we|you|this|these|those|that|which|who|whom|whose|what|whatever|whoever)\b/i;
+const TEST_MEMBERS = new Set([
+  "concurrent",
+  "each",
+  "fails",
+  "for",
+  "only",
+  "runIf",
+  "sequential",
+  "skip",
+  "skipIf",
+  "todo",
+]);
+
+/** Returns what is wrong with the title of a test, or `undefined`. A title must make sense alone in a list of failures. */
+export function titleProblem(title) {
+  const words = title.replace(TITLE_IDS, "");
+  if (words.split(/\s+/).filter(Boolean).length < 3) return `"${title}": a title has a subject and a verb`;
+  if (TITLE_PRONOUN.test(words)) return `"${title}": begin the title with its subject`;
+  return undefined;
+}
+
+/** Returns the titles of `it` and `test` in a file of tests, each with its line. Placeholders count as words. */
+export function testTitles({ path, text }) {
+  const starts = lineStarts(text);
+  const found = [];
+  const walk = (node) => {
+    if (Array.isArray(node)) for (const child of node) walk(child);
+    if (node === null || typeof node !== "object" || Array.isArray(node)) return;
+    const [title, body] = node.type === "CallExpression" ? node.arguments : [];
+    if (title && body && isTestFunction(node.callee)) {
+      const value = title.type === "TemplateLiteral" ? text.slice(title.start + 1, title.end - 1) : title.value;
+      if (typeof value === "string") found.push({ path, line: lineAt(starts, title.start), title: value });
+    }
+    for (const [key, child] of Object.entries(node)) if (key !== "parent") walk(child);
+  };
+  walk(parseAst(text, { lang: "ts" }, path).body);
+  return found;
+}
+
+/** Recognises `it`, `test`, `it.skip`, `it.each(…)`, `it.skipIf(…)` and the like. */
+function isTestFunction(callee) {
+  if (callee.type === "Identifier") return callee.name === "it" || callee.name === "test";
+  if (callee.type === "CallExpression")
+    return callee.callee.type === "MemberExpression" && isTestFunction(callee.callee);
+  if (callee.type === "TaggedTemplateExpression") return isTestFunction(callee.tag);
+  return callee.type === "MemberExpression" && TEST_MEMBERS.has(callee.property.name) && isTestFunction(callee.object);
+}
+
+/** Returns titles of tests with a banned phrase or without a subject. Other texts in tests may quote anything. */
 function bannedTitles(root) {
-  const title = /\b(?:it|test|describe)(?:\.\w+)*\("|^\s*\](?: as const)?\)\("/;
-  return readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".test.ts"))
-    .flatMap((path) => {
-      const lines = readFileSync(join(root, "test", path), "utf8").split("\n");
-      const text = lines.map((line) => (title.test(line) ? line : "")).join("\n");
-      return bannedPhrases({ path: `../test/${path}`, text });
-    });
+  return ["src", "test"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".test.ts"))
+      .flatMap((path) => {
+        const text = readFileSync(join(root, folder, path), "utf8");
+        return testTitles({ path: join("..", folder, path), text });
+      })
+      .flatMap(({ path, line, title }) => {
+        const phrases = bannedPhrases({ path, text: title }).map(({ problem }) => problem);
+        return [...phrases, titleProblem(title)].filter(Boolean).map((problem) => ({ path, line, problem }));
+      }),
+  );
 }
 
 /** Files with functions that are still too long, and how many. The list may only shrink. */
@@ -188,7 +245,7 @@ function grouped(found) {
   return groups;
 }
 
-/** Prints everything that breaks the rules for prose and for long functions. Returns how many there are. */
+/** Prints everything that breaks the rules for prose, titles and long functions. Returns how many there are. */
 function check(root) {
   const sources = readSources(root);
   const openers = bannedOpeners(sources.flatMap(docComments)).map(({ path, line, opener }) => ({

@@ -13,6 +13,8 @@ interface Shape {
   importsOf(source: Source): string[];
   filesPerFolder(sources: readonly Source[]): Map<string, number>;
   importCycles(sources: readonly Source[]): string[][];
+  testTitles(source: Source): { readonly line: number; readonly title: string }[];
+  titleProblem(title: string): string | undefined;
 }
 
 const shape = (await import(new URL("../scripts/shape.mjs", import.meta.url).href)) as Shape;
@@ -266,6 +268,34 @@ describe("the source keeps its shape", () => {
 
   it("the source has no import cycle of more than 5 files, types included", () => {
     expect(shape.importCycles(read).filter((cycle) => cycle.length > shape.LIMITS.cycleFiles)).toEqual([]);
+  });
+});
+
+describe("titles of tests", () => {
+  it("the check of titles finds every form of a test, but not a describe", () => {
+    const text = [
+      'describe("a group", () => {',
+      '  it("one", f);',
+      '  it.each([1])("two %i", f);',
+      "  test.skipIf(isRoot)(`three`, f);",
+      '  it.query("text", value);',
+      "});",
+    ].join("\n");
+    const found = shape.testTitles({ path: "a.test.ts", text }).map(({ line, title }) => `${line} ${title}`);
+    expect(found).toEqual(["2 one", "3 two %i", "4 three"]);
+  });
+
+  it("the check of titles refuses fewer than three words and a pronoun at the front, behind any ids", () => {
+    const refused = [
+      "entities",
+      "can be",
+      "ORC-01 MEM-02 fails",
+      "that is missing is named",
+      "I01: it never hangs at all",
+    ];
+    expect(refused.filter((title) => shape.titleProblem(title) === undefined)).toEqual([]);
+    const accepted = ["denies a command", "LOOP-03 to LOOP-05 a turn ends", "%s is refused", "italics are kept"];
+    expect(accepted.map((title) => shape.titleProblem(title))).toEqual(accepted.map(() => undefined));
   });
 });
 

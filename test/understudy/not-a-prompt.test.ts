@@ -47,7 +47,7 @@ test.each([
   expect(nextStep(request(messages))).toEqual(nextStep(request(messages.slice(0, 3))));
 });
 
-test("what a person says in the middle of a run is a prompt", () => {
+test("a user message in the middle of a run is a prompt", () => {
   for (const said of ["where is `parseConfig` defined?", "Fix the parser", "Look\n<piped_input>\nx\n</piped_input>"]) {
     expect(promptsIn([user(QUESTION), asking, seen, user(said)]).prompts).toEqual([QUESTION, said]);
   }
@@ -56,7 +56,7 @@ test("what a person says in the middle of a run is a prompt", () => {
   expect(promptsIn([user(QUESTION), answered, user("nice weather today")]).prompts).toHaveLength(2);
 });
 
-test("what comes with a message of an agent's skills is still its prompt", () => {
+test("the text behind an agent's skills in one message is still its prompt", () => {
   const content = `${wrapped("skill", { name: "x" }, "Be brief.")}\n\nwhere is \`a\` defined?`;
   expect(promptsIn([user(content)]).prompts).toEqual(["where is `a` defined?"]);
 });
