@@ -306,7 +306,7 @@ describe("files stay short enough to read in one sitting", () => {
 });
 
 describe("lists are complete", () => {
-  it("names every file that defines a tool in tools/builtin.ts or, for workers, in worker-tools.ts", () => {
+  it("every file that defines a tool is named in tools/builtin.ts or, for workers, in worker-tools.ts", () => {
     const defining = production.filter(
       // Tools about MCP servers are offered with the servers, not to everyone.
       (path) => /^tools\/(?!mcp\/|tool\.ts)/.test(path) && /\bdefineTool\(/.test(read(path)),

@@ -9,7 +9,7 @@ const diffOf = (name: string, before: string | null, after: string | null): stri
 };
 const numbered = (count: number): string => Array.from({ length: count }, (_, index) => `line ${index}\n`).join("");
 
-it("returns each hunk with the texts before and after it, and the line of the first", () => {
+it("a parsed diff has each hunk with the texts before and after it, and the line of the first", () => {
   const before = numbered(40);
   const after = before.replace("line 5\n", "five\n").replace("line 30\n", "");
   const { diffs, locations, isWhole } = fileChanges(diffOf("src/x.ts", before, after), "/project");

@@ -36,7 +36,7 @@ describe("built-in agents", () => {
     },
   );
 
-  it("take fewer than 1,800 characters of the first request", () => {
+  it("built-in agents take fewer than 1,800 characters of the first request", () => {
     expect(JSON.stringify(modelChoices(all)).length).toBeLessThan(1800);
   });
 

@@ -17,7 +17,7 @@ describe("agents of a session", () => {
     expect({ notices, updated }).toEqual({ notices: [], updated: { agents: [], warnings: [], errors: [] } });
   });
 
-  it("ORC-20 ORC-21 SDK-01 come from program, person, project, added folders and plugins, in this order", async () => {
+  it("ORC-20 ORC-21 SDK-01 agents come from program, person, project, added folders and plugins, in this order", async () => {
     await using stage = await agentStage({
       "home/.troupe/agents/mine.md": agent("mine"),
       "home/.claude/agents/claude-mine.md": agent("claude-mine"),
@@ -159,7 +159,7 @@ describe("agents of a session", () => {
     ]);
   });
 
-  it("SDK-02 fail to load when a program gives one without a prompt", async () => {
+  it("SDK-02 agents fail to load when a program gives one without a prompt", async () => {
     await using stage = await agentStage();
     await expect(stage.load({ program: [{ name: "x" }] })).rejects.toThrow("x: prompt is missing");
   });
@@ -182,7 +182,7 @@ describe("settings of agents", () => {
     ]);
   });
 
-  it("say which model and effort", () => {
+  it("settings of agents decide model and effort", () => {
     const overrides = { "Code Review": { model: "gpt-5", effortLevel: "high", later: true } };
     expect(agentSettings({ id: "code-review", name: "code-review" }, overrides)).toEqual({
       model: "gpt-5",

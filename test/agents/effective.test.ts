@@ -59,7 +59,7 @@ describe("tools of an agent", () => {
     expect(effectiveTools(define(fields), PARENT, { traitsOf })).toEqual({ tools, unknown });
   });
 
-  it("include a client's tool that takes the place of a built-in one that reads", () => {
+  it("an agent's tools include a client's tool that takes the place of a built-in one that reads", () => {
     const ofClient = (tool: string) => externalTool({ name: tool });
     const given = effectiveTools(define({ readOnly: true }), [...PARENT, "own"], { traitsOf: ofClient });
     expect(given.tools).toEqual(["view", "grep", "read_bash", "task", "read_agent"]);

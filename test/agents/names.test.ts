@@ -35,7 +35,7 @@ describe("names of agents", () => {
     expect(suggestAgent("something else", agents)).toBeUndefined();
   });
 
-  it("stay as they are when normalised twice, and are found however they are written", () => {
+  it("agent names do not change when normalised twice, and are found in any spelling", () => {
     const letter = fc.constantFrom("a", "B", "z", "é", "0", "9");
     const word = fc.string({ unit: letter, minLength: 1, maxLength: 4 });
     fc.assert(

@@ -56,7 +56,7 @@ it("ORC-22 a server that failed is asked again after 60 s or when it is forgotte
 });
 
 describe("agents of a server", () => {
-  it("ORC-22 come after all others, from definitions or from Markdown", async () => {
+  it("ORC-22 remote agents come after all others, from definitions or from Markdown", async () => {
     let asked = "";
     await using server = await serve((request, response) => {
       asked = `${request.method} ${request.url} ${request.headers.authorization}`;

@@ -177,7 +177,7 @@ describe("a project's settings", () => {
     mcpServers: { files: { command: "x" } },
   });
 
-  it("make things stricter when the folder is trusted", async () => {
+  it("a project's settings are stricter when the folder is trusted", async () => {
     await using place = await stage({ "project/.troupe/settings.json": strict });
     const defaults = { subagents: { maxDepth: 6, maxConcurrency: 4 } };
     const loaded = load(place, { defaults });

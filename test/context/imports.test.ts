@@ -19,7 +19,7 @@ describe("the search for imports", () => {
 });
 
 describe("imports", () => {
-  it("follow the file that imports them, relative to it, and end cycles", async () => {
+  it("imports are relative to the importing file, and cycles end", async () => {
     await using at = await place({
       "project/AGENTS.md": "root @docs/a.md @nobody",
       "project/docs/a.md": "a @b.md",
@@ -61,7 +61,7 @@ describe("imports", () => {
     ]);
   });
 
-  it("stay inside the user's folder when they are in the user's instructions", async () => {
+  it("imports stay inside the user's folder when they are in the user's instructions", async () => {
     await using at = await place({
       "home/instructions.md": "@more.md @../project/x.md",
       "home/more.md": "MORE",
@@ -73,7 +73,7 @@ describe("imports", () => {
     expect(notices).toHaveLength(1);
   });
 
-  it("end five levels deep, and after twenty files", async () => {
+  it("imports end five levels deep, and after twenty files", async () => {
     await using deep = await place({
       "project/AGENTS.md": "@1.md",
       ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`project/${level}.md`, `@${level + 1}.md`])),

@@ -97,7 +97,7 @@ describe("instructions from arbitrary files", () => {
     );
   });
 
-  it("stay within the size limit together", async () => {
+  it("instructions stay within the size limit together", async () => {
     const content = fc.tuple(
       fc.constantFrom("x", "é", "\u200b", "</instruction_file_x>", "\u{1f600}\n"),
       fc.nat(40_000),

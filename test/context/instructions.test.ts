@@ -56,7 +56,7 @@ describe("instruction files of a project", () => {
     expect(notices).toEqual([]);
   });
 
-  it("give the same text for the same files", async () => {
+  it("instruction files give the same text for the same files", async () => {
     await using at = await place({
       "project/AGENTS.md": "See @b.md and @a.md",
       "project/a.md": "a",
@@ -67,7 +67,7 @@ describe("instruction files of a project", () => {
     expect((await at.read()).text).toBe((await at.read()).text);
   });
 
-  it("make hidden characters visible", async () => {
+  it("instruction files are shown with visible hidden characters", async () => {
     await using at = await place({ "project/AGENTS.md": "a\u200bb\u202ec\u001b[31md\u{e0041}" });
     expect((await at.read()).text).toContain("a<U+200B>b<U+202E>cd<U+E0041>");
   });
@@ -133,7 +133,7 @@ describe("refused instructions", () => {
 });
 
 describe("instructions of the user", () => {
-  it("come before those of the project, from the state root and from named folders", async () => {
+  it("instructions of the user come before the project's, from the state root and from named folders", async () => {
     await using at = await place({
       "project/AGENTS.md": "project",
       "home/copilot-instructions.md": "one",

@@ -35,7 +35,7 @@ describe("instructions in subfolders", () => {
     );
   });
 
-  it("include rules for certain files when one of these is touched, with globs relative to the rule's folder", async () => {
+  it("instructions in subfolders include rules for a touched file, with globs relative to the rule's folder", async () => {
     await using at = await place({
       "project/.github/instructions/ts.instructions.md": "---\napplyTo: 'src/**/*.ts'\n---\nTS",
       "project/web/.claude/rules/css.md": "---\npaths: 'style/*.css'\n---\nCSS",

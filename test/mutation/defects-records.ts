@@ -136,7 +136,7 @@ export const recordsDefects: readonly Defect[] = [
     find: "if (!isCounted || fold.agentsOfMessage + starting < maxTotal) return;",
     replace: "if (!isCounted || fold.agentsOfMessage + starting <= maxTotal) return;",
     test: "test/scenarios/agent-pool-spawn.test.ts",
-    title: "count at every depth, and from the start again with the next message",
+    title: "started agents count at every depth, and from the start again with the next message",
     why: "One message could start more agents than allowed.",
   },
   {
@@ -236,7 +236,7 @@ export const recordsDefects: readonly Defect[] = [
     find: 'if ((await run.beforeStopping()) === "stop") return',
     replace: "return",
     test: "test/scenarios/hooks.test.ts",
-    title: "ORC-53: make the reason of an agentStop block the next message",
+    title: "ORC-53: the reason of an agentStop block is the next message",
     why: "A stop hook could not keep the agent at work.",
   },
   {

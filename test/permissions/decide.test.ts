@@ -53,17 +53,20 @@ describe("the order of a decision", () => {
     ["url", url("https://good.com/x"), "url", "url(good.com)"],
     ["mcp", mcp("delete"), "github", "github(delete)"],
   ];
-  it.each(accesses)("puts deny before ask and ask before allow for %s", (_, access, wide, narrow) => {
-    const decided = (...ruled: [RuleEffect, string][]): string =>
-      verdict(
-        decideAccess(access, { rules: ruled.flatMap(([effect, text]) => rules(effect, text)), allowances: yolo }),
-      );
-    expect(decided(["allow", narrow], ["deny", wide])).toBe("deny rule");
-    expect(decided(["ask", narrow], ["deny", wide])).toBe("deny rule");
-    expect(decided(["allow", narrow], ["ask", wide])).toBe("ask rule");
-    expect(decided(["ask", narrow])).toBe("ask rule");
-    expect(decided(["allow", narrow])).toBe("allow rule");
-  });
+  it.each(accesses)(
+    "the permission policy puts deny before ask and ask before allow for %s",
+    (_, access, wide, narrow) => {
+      const decided = (...ruled: [RuleEffect, string][]): string =>
+        verdict(
+          decideAccess(access, { rules: ruled.flatMap(([effect, text]) => rules(effect, text)), allowances: yolo }),
+        );
+      expect(decided(["allow", narrow], ["deny", wide])).toBe("deny rule");
+      expect(decided(["ask", narrow], ["deny", wide])).toBe("deny rule");
+      expect(decided(["allow", narrow], ["ask", wide])).toBe("ask rule");
+      expect(decided(["ask", narrow])).toBe("ask rule");
+      expect(decided(["allow", narrow])).toBe("allow rule");
+    },
+  );
 
   it("a command that leaves the sandbox needs an answer, whatever the mode allows", () => {
     const access = { kind: "sandbox-off", command: "make", intention: "" } as const;

@@ -20,7 +20,7 @@ describe("protected names behind links", () => {
     expect(gitFolders).toEqual([]);
   });
 
-  it("include the git folder of a linked worktree, and the one it shares", async () => {
+  it("protected names include the git folder of a linked worktree, and the one it shares", async () => {
     await using folder = await tempFolder({
       "main/.git/worktrees/tree/commondir": "../..\n",
       "tree/.git": "gitdir: ../main/.git/worktrees/tree\n",

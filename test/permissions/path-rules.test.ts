@@ -103,7 +103,7 @@ describe("paths that need the user's consent", () => {
     expect(verdict(decided({ consented: [".circleci"] }))).toBe("ask policy");
   });
 
-  it("stay denied by deny rules, and consent never covers a protected file", () => {
+  it("paths with consent stay denied by deny rules, and consent never covers a protected file", () => {
     expect(verdict(decided({ consented: ["**"], rules: rules("deny", "write(.github)") }))).toBe("deny rule");
     expect(verdict(decided({ consented: ["**"], rules: rules("ask", "write") }))).toBe("ask rule");
     const hooks = { ...workflow, path: "/srv/project/.git/hooks/pre-commit" };

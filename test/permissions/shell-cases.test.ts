@@ -263,19 +263,19 @@ describe("limits of the analysis", () => {
     ["braces", "{a,".repeat(20_000)],
     ["here-documents", `cat ${"<<a ".repeat(15_000)}`],
     ["too deep", '"$('.repeat(10_000)],
-  ])("deny a command that cannot be analysed under allow-all, in time: %s", (_, command) => {
+  ])("a command that cannot be analysed is denied under allow-all, in time: %s", (_, command) => {
     const spent = processorTime();
     expect(verdict(decideCommand(command, { allowances: yolo }))).toBe("deny policy");
     expect(spent()).toBeLessThan(1500);
   });
 
-  it("include a deadline", () => {
+  it("the analysis of a command has a deadline", () => {
     let time = 0;
     const analysis = analyseShell(parser, "a;".repeat(2000), () => (time += 1000));
     expect(analysis.exceeded).toBe("its analysis takes longer than 1500 ms");
   });
 
-  it("allow a decision on plain commands within a millisecond", () => {
+  it("plain commands are decided within a millisecond", () => {
     const commands = [
       "git status",
       "npm test 2>&1 | tail -5",

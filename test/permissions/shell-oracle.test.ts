@@ -61,7 +61,7 @@ interface Tally {
 describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")(
   "the analysis of commands compared with bash",
   () => {
-    it(`runs no denied program under an allow, and reads plain commands as bash does (${COUNT} commands)`, {
+    it(`the analysis runs no denied program under an allow, and reads plain commands as bash does (${COUNT} commands)`, {
       timeout: COUNT * 500,
     }, async () => {
       await using folder = await tempFolder();
@@ -94,7 +94,7 @@ const PATH_COUNT = process.env.TROUPE_SLOW ? 20_000 : 800;
 describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")(
   "the analysis of commands compared with bash and real links",
   () => {
-    it(`writes nothing outside and nothing protected under narrow rules (${PATH_COUNT} commands)`, {
+    it(`commands write nothing outside and nothing protected under narrow rules (${PATH_COUNT} commands)`, {
       timeout: 300_000 + PATH_COUNT * 50,
     }, async () => {
       await using folder = await tempFolder();

@@ -65,7 +65,7 @@ describe("the agents that one message starts", () => {
     await session.close();
   });
 
-  it("count at every depth, and from the start again with the next message", async () => {
+  it("started agents count at every depth, and from the start again with the next message", async () => {
     const { session } = await agentPool(
       [
         calls(["task", start("a", "lead")]),

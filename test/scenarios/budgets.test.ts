@@ -186,7 +186,7 @@ describe("reservations", () => {
     share: fc.integer({ min: 0, max: 100 }),
   });
 
-  it("keep used + reserved within every budget at every step, if calls use what was expected", async () => {
+  it("reservations keep used + reserved within every budget at every step, if calls use what was expected", async () => {
     await fc.assert(
       fc.property(
         limits,

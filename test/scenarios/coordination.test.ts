@@ -46,7 +46,7 @@ function resultsOf({ session }: Stage): Result[] {
 }
 
 describe("coordinated workers", () => {
-  it("BLX-02, BLX-23, BLX-25: work in the loop of the session with events for each step; only their results come back", async () => {
+  it("BLX-02, BLX-23, BLX-25: workers run in the session's loop with events for each step, and return only results", async () => {
     const stage = await agentPool(
       [run("a"), says("all done"), forAgent(is("a"), calls(["view", { path: "." }]), submit("found it"))],
       { tools },

@@ -55,7 +55,7 @@ const shown = ({ model }: Stage, request: number, message: number): string | und
   model.requests[request]?.messages[message]?.content;
 
 describe("LOOP-21: hooks around a call", () => {
-  it("deny a call at preToolUse: the model reads the denial, and the call never runs", async () => {
+  it("a preToolUse hook can deny a call: the model reads the denial, and the call never runs", async () => {
     const staged = await hooked([echoCall, says("ok")], ["preToolUse"], () => ({
       permissionDecision: "deny",
       permissionDecisionReason: "not on Mondays",
@@ -192,7 +192,7 @@ describe("hooks and permissions", () => {
     },
   );
 
-  it("end the turn when a permissionRequest hook denies with interrupt", async () => {
+  it("a permissionRequest hook that denies with interrupt ends the turn", async () => {
     await using folder = await tempFolder();
     const { session, model } = await guarded(folder.path, [], ["permissionRequest"], () => ({
       behavior: "deny",
@@ -206,7 +206,7 @@ describe("hooks and permissions", () => {
     ]);
   });
 
-  it("deny against an allow rule, and the model reads the hook's reason", async () => {
+  it("a hook can deny against an allow rule, and the model reads the hook's reason", async () => {
     await using folder = await tempFolder();
     const { session, model } = await guarded(folder.path, [], ["permissionRequest"], () => ({
       behavior: "deny",
@@ -258,7 +258,7 @@ describe("hooks around a session", () => {
     expect(told[7]).toMatchObject({ reason: "complete", finalMessage: "two" });
   });
 
-  it("add text around the prompt for the model, and the typed text is stored", async () => {
+  it("hooks add text around the prompt for the model, and the typed text is stored", async () => {
     const staged = await hooked([says("ok")], ["sessionStart", "userPromptSubmitted"], (point) =>
       point === "sessionStart"
         ? { additionalContext: "house rules" }
@@ -279,7 +279,7 @@ describe("hooks around a session", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  it("ORC-53: make the reason of an agentStop block the next message", async () => {
+  it("ORC-53: the reason of an agentStop block is the next message", async () => {
     const staged = await hooked([says("done?"), says("done!")], ["agentStop"], (_, input) =>
       input.stop_hook_active ? undefined : { decision: "block", reason: "run the tests" },
     );
@@ -288,7 +288,7 @@ describe("hooks around a session", () => {
     expect(staged.told.map((one) => one.stop_hook_active)).toEqual([false, true]);
   });
 
-  it("ORC-55: run 8 times when they always block", async () => {
+  it("ORC-55: agentStop hooks run 8 times when they always block", async () => {
     const steps = Array.from({ length: 9 }, () => says("done"));
     const { session, model } = await hooked(steps, ["agentStop"], () => ({ decision: "block", reason: "more" }));
     expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
@@ -304,7 +304,7 @@ describe("hooks around a session", () => {
     expect(told).toMatchObject([{ point: "errorOccurred", errorContext: "model_call" }]);
   });
 
-  it("run after a message is stored and accepted", async () => {
+  it("hooks run after a message is stored and accepted", async () => {
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;

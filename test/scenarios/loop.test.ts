@@ -331,7 +331,7 @@ describe("LOOP-26: abort", () => {
 });
 
 describe("limits", () => {
-  it("stop the loop before the call that would exceed them, with a report", async () => {
+  it("limits stop the loop before the call that would exceed them, with a report", async () => {
     const { session, heard, model } = await stage([calls(["echo", { text: "a" }])], {
       limits: { turns: 1 },
       tools: [echo],

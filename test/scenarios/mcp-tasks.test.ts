@@ -28,7 +28,7 @@ afterAll(async () => {
 const slow = (ms: number, id: string) => calls([SLOW, { ms }, id]);
 
 describe("calls that a server takes only as tasks", () => {
-  it("ORC-71, ORC-72: continue in the background with an id, and their result is read like an agent's", async () => {
+  it("ORC-71, ORC-72: MCP tasks continue in the background with an id, and their result is read like an agent's", async () => {
     const { session, model } = await agentPool(
       [slow(400, "c1"), says("waiting"), calls(["read_agent", { agent_id: "slow" }]), says("it took 400")],
       { tools },
@@ -72,7 +72,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("survive the end of a turn and the stop of the next, and fail at once when the server refuses the task", async () => {
+  it("MCP tasks survive the end of a turn and the stop of the next, and fail at once when refused", async () => {
     const { session } = await agentPool(
       [slow(500, "c1"), says("first"), calls([SLOW, { ms: "soon" }, "c2"]), otherwise(says("second"))],
       { tools, waitForAgentsMs: 0 },

@@ -20,7 +20,7 @@ describe("messages to a working agent", () => {
     expect(model.requests[1]).not.toHaveProperty("responseFormat");
   });
 
-  it("LOOP-23 reach the model before its next call of the turn when they are immediate", async () => {
+  it("LOOP-23 messages reach the model before its next call of the turn when they are immediate", async () => {
     const gate = deferred<string>();
     const { session, model } = await stage([calls(["wait"]), says("ok")], {
       tools: [tool("wait", () => gate.promise)],
@@ -49,7 +49,7 @@ describe("messages to a working agent", () => {
     model.assertSpent();
   });
 
-  it("LOOP-25 move to the front of the queue when they come too late for steering", async () => {
+  it("LOOP-25 messages move to the front of the queue when they come too late for steering", async () => {
     const gate = deferred<void>();
     const { session } = await stage([stalls(gate.promise, says("1")), says("2"), says("3")]);
     const first = session.sendAndWait({ prompt: "one" });

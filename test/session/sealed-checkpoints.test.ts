@@ -41,7 +41,7 @@ it("stored files are sealed, and are restored byte for byte, also by a later pro
   expect(readFileSync(two)).toEqual(binary);
 });
 
-it("reads content stored before there was a seal, and reports content sealed with another key", async () => {
+it("checkpoints read content stored before sealing existed, and report content sealed with another key", async () => {
   await using folder = await tempFolder();
   const [session, key] = [folder.at("session"), folder.at("home/undo.key")];
   const old = await checkpointsAt(session).keepObject(Buffer.from("old"));

@@ -156,7 +156,7 @@ describe("discarding a worktree", () => {
     await expect(discardWorktree(stage.ports("busy"))).rejects.toThrow("Task busy has no worktree.");
   });
 
-  it("finds leftovers of a crash, and replaces an unfinished worktree", async () => {
+  it("discarding worktrees finds leftovers of a crash, and replaces an unfinished worktree", async () => {
     await using stage = await worktreeStage();
     await stage.make("whole");
     await stage.make("gone");

@@ -33,7 +33,7 @@ test("a question without choices can always be answered", async () => {
   expect(it.questions).toEqual([{ question: "?", allowFreeform: true, toolCallId: "call_1" }]);
 });
 
-test("tells the model to decide when no user is there", async () => {
+test("ask_user tells the model to decide when no user is there", async () => {
   const message = expect.stringContaining("Choose what is most likely wanted");
   expect(await failureOf(askUser, { question: "?" }, asked("unavailable").context)).toEqual({
     code: "failure",

@@ -40,7 +40,7 @@ test.each([
   ).toContain(words);
 });
 
-test("offers the model's actions without duplicates, including the recommended one", async () => {
+test("exit_plan_mode offers the model's actions without duplicates, including the recommended one", async () => {
   const proposed = async (input: object): Promise<PlanProposal | undefined> => {
     const { context, proposals } = reviewed({ approved: true });
     await contentOf(exitPlanMode, { summary: "s", ...input }, context);

@@ -64,7 +64,7 @@ describe("grep results", () => {
     expect(await contentOf(grep, { pattern: "hello", paths: "notes.md" }, context)).toBe(`${root}/notes.md`);
   });
 
-  test("reach across lines only with multiline", async () => {
+  test("grep matches across lines only with multiline", async () => {
     const { root } = project();
     const input = { pattern: "a = 1;.hello", output_mode: "content", "-n": true };
     expect(await contentOf(grep, input, contextFor(root))).toBe("No matches found.");
@@ -73,7 +73,7 @@ describe("grep results", () => {
     );
   });
 
-  test("stop at head_limit and say so only when there was more", async () => {
+  test("grep stops at head_limit and says so only when there was more", async () => {
     const { root } = project();
     const input = { pattern: "hello", head_limit: 2 };
     expect(await contentOf(grep, input, contextFor(root))).toBe(
@@ -83,7 +83,7 @@ describe("grep results", () => {
     expect((await contentOf(grep, { ...input, head_limit: 0 }, contextFor(root))).split("\n")).toHaveLength(3);
   });
 
-  test("leave out .git and ignored, binary and linked files, but not hidden ones", async () => {
+  test("grep omits .git and ignored, binary and linked files, but not hidden ones", async () => {
     const { root, outside, write } = workspace();
     write(".git/config", "needle");
     write(".gitignore", "ignored/\n");
@@ -113,7 +113,7 @@ describe("grep results", () => {
 });
 
 describe("grep failures", () => {
-  test("give ripgrep's reason for a pattern, type or glob it does not take", async () => {
+  test("grep reports ripgrep's reason for a pattern, type or glob it does not take", async () => {
     const { root } = project();
     const bad = await failureOf(grep, { pattern: "(" }, contextFor(root));
     expect(bad.code).toBe("failure");
@@ -123,7 +123,7 @@ describe("grep failures", () => {
     expect((await failureOf(grep, { pattern: "a\0b" }, contextFor(root))).message).toContain("NUL");
   });
 
-  test("name a missing path, a denied one and a pipe", async () => {
+  test("grep names a missing path, a denied one and a pipe", async () => {
     const { root, outside } = project();
     makeFifo(join(root, "pipe"));
     symlinkSync(outside, join(root, "link"));

@@ -114,7 +114,7 @@ describe("a call that does not fit", () => {
 });
 
 describe("results", () => {
-  it("BLX-22 BLX-13 come in the order of the call, in whatever order they end", async () => {
+  it("BLX-22 BLX-13 results come in the order of the call, in whatever order they end", async () => {
     const waits = new Map([
       ["a", 30],
       ["b", 1],
@@ -133,7 +133,7 @@ describe("results", () => {
     ]);
   });
 
-  it("BLX-15 keep the whole shape, with what the work took", async () => {
+  it("BLX-15 results have the whole shape, with the cost of the work", async () => {
     const payload = {
       ...done,
       role: "someone else",
@@ -195,7 +195,7 @@ describe("results", () => {
     ]);
   });
 
-  it("count when they were handed in, even if the worker was cut off right after", async () => {
+  it("submitted results count, even if the worker was cut off right after", async () => {
     const coordination = fakeCoordination(async (call) => {
       await call("submit_result", done).catch(() => undefined);
       return { outcome: "cancelled" };

@@ -55,7 +55,7 @@ describe("facts of the session", () => {
     expect(adviceOf({})).toBe("Send the message again to retry.");
   });
 
-  it("list scheduled prompts with their interval and their time", () => {
+  it("facts of the session list scheduled prompts with their interval and their time", () => {
     const { view } = folded(
       said("session.schedule_created", { id: 1, prompt: "look", intervalMs: 60_000, recurring: true }),
       said("session.schedule_created", { id: 2, prompt: "once", intervalMs: 1_000, at: 5_000 }),
