@@ -38,7 +38,10 @@ export interface LeaseThreadData {
 }
 
 export type LeaseOrder = { readonly kind: "renew"; readonly id: number; readonly draining: boolean };
-export type LeaseReply = { readonly id: number; readonly error?: string };
+export type LeaseReply =
+  | { readonly id: number; readonly error?: string }
+  /** The reason why renewals fail, or null when one was successful again. */
+  | { readonly trouble: string | null };
 
 /** Returns functions that read both clocks, in nanoseconds. */
 export function leaseClocks(require: NodeJS.Require): { monotonic(): bigint; outside(): bigint } {
@@ -93,12 +96,27 @@ function renewalThread(require: NodeJS.Require, parts: Parts): void {
   let isDraining = false;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let isTroubled = false;
 
+  const tell = (trouble: string | null): void => {
+    if (isTroubled === (trouble !== null)) return;
+    isTroubled = trouble !== null;
+    parentPort?.postMessage({ trouble });
+  };
   const renew = (): Promise<void> => {
     // Taken before the request: the server's time of expiry is never earlier than this.
     const sentAt = cells.now();
     running ??= send(isDraining)
-      .then(() => cells.renewed(sentAt))
+      .then(
+        () => {
+          cells.renewed(sentAt);
+          tell(null);
+        },
+        (error: unknown) => {
+          tell(error instanceof Error ? error.message : String(error));
+          throw error;
+        },
+      )
       .finally(() => {
         running = undefined;
         schedule();

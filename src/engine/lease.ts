@@ -37,6 +37,8 @@ export interface LeaseOptions {
   readonly leaseMs: number;
   /** An entry `NAME=prefix` of the environment of commands. They are killed when the lease expires. */
   readonly commandMark?: string;
+  /** Reports when renewals begin to fail, and when they are successful again, one line each. */
+  report?(line: string): void;
 }
 
 const RENEW = `
@@ -154,9 +156,11 @@ export class Lease {
     };
     const thread = new Worker(leaseProgram(), { eval: true, workerData });
     this.#thread = thread;
-    thread.on("message", ({ id, error }: LeaseReply) =>
-      this.#waiting.get(id)?.(error === undefined ? undefined : new Error(error)),
-    );
+    thread.on("message", (reply: LeaseReply) => {
+      if ("trouble" in reply) return this.#report(reply.trouble);
+      const { id, error } = reply;
+      this.#waiting.get(id)?.(error === undefined ? undefined : new Error(error));
+    });
     thread.on("error", (error) => {
       for (const settle of [...this.#waiting.values()]) settle(error);
     });
@@ -164,6 +168,11 @@ export class Lease {
     thread.on("exit", () => {
       if (!this.#isStopped) this.#timers.push(setTimeout(() => this.#restart(), RESTART_MS));
     });
+  }
+
+  #report(trouble: string | null): void {
+    const { report } = this.#options;
+    report?.(trouble === null ? "the lease is renewed again" : `the lease cannot be renewed: ${trouble}`);
   }
 
   #restart(): void {

@@ -29,7 +29,7 @@ export const promptOf = (kind: string, tokens: readonly string[]): string => `Ac
 /** The marker of the first message names the tokens; a token whose result is there is done. */
 function act(request: ModelRequest | undefined, ledger: string): Moves {
   const text = JSON.stringify(request?.messages ?? []);
-  const [, kind = "act", list = ""] = /\[\[(act|team|poison):([^\]]*)\]\]/.exec(text) ?? [];
+  const [, kind = "act", list = ""] = /\[\[(act|team|held|poison):([^\]]*)\]\]/.exec(text) ?? [];
   const results = JSON.stringify(request?.messages.filter(({ role }) => role === "tool") ?? []);
   const isDone = (token: string): boolean => results.includes(`acted ${token}`);
   const open = list.split(",").filter((token) => token !== "" && !isDone(token));
@@ -51,5 +51,6 @@ function commandFor(kind: string, given: string, ledger: string): string {
   const token = given.replace(/^agent-/, "");
   // Kills the worker: the parent of the shell, whichever that is.
   if (kind === "poison") return `kill -9 $(cat "$PWD/../../../$(basename "$(dirname "$(dirname "$PWD")")" -work).pid")`;
-  return `env -u LD_PRELOAD date +"$PWD %s%N ${token}" >> '${ledger}'; sleep 0.05; echo acted ${given}`;
+  const wait = kind === "held" ? `while [ ! -e '${ledger}.go' ]; do sleep 0.1; done; ` : "";
+  return `${wait}env -u LD_PRELOAD date +"$PWD %s%N ${token}" >> '${ledger}'; sleep 0.05; echo acted ${given}`;
 }

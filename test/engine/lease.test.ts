@@ -105,9 +105,13 @@ describe.runIf(programs !== undefined)("a lease", () => {
     command.kill("SIGKILL");
   });
 
-  it("a lease begins although the server is too slow for the first queries", async () => {
+  it("a lease begins although the server is too slow for the first queries, and reports it", async () => {
     const worker = { id: "late", host: "h", pid: process.pid, pool: "default", version: "1", concurrency: 1 };
-    const late = new Lease({ queries: database, url: server.url, driver: driverPath(), worker, leaseMs: LEASE_MS });
+    const said: string[] = [];
+    const late = new Lease({
+      ...{ queries: database, url: server.url, driver: driverPath(), worker, leaseMs: LEASE_MS },
+      report: (line) => said.push(line),
+    });
     const { starting } = await database.transaction(async (queries) => {
       await queries.query("lock table troupe.worker in exclusive mode");
       const begun = late.start();
@@ -116,7 +120,11 @@ describe.runIf(programs !== undefined)("a lease", () => {
       return { starting: begun };
     });
     await starting;
-    expect(late.isValid).toBe(true);
+    await expect.poll(() => late.isValid, { timeout: 30_000 }).toBe(true);
+    expect(said.slice(0, 2)).toEqual([
+      expect.stringContaining("the lease cannot be renewed: "),
+      "the lease is renewed again",
+    ]);
     await late.stop();
   });
 });

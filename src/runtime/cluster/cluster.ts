@@ -238,7 +238,9 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   const database = await openMigrated(url, `troupe worker ${worker.id}`);
   const row = { ...worker, pool, version, concurrency, ...defined({ tenant }) };
   const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
-  const lease = new Lease({ ...{ queries: database, url, worker: row, leaseMs, commandMark }, driver: driverPath() });
+  const { report } = options;
+  const driver = driverPath();
+  const lease = new Lease({ queries: database, url, worker: row, leaseMs, commandMark, driver, report });
   const claims = new Claims();
   const store = postgresStore({
     ...{ database, folder: join(options.home, "session-state"), disk: nodeDisk, worker, snapshots: snapshotRules },
@@ -248,7 +250,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
   const budgets = new SharedBudgets(shared);
-  const { request, report } = options;
+  const { request } = options;
   const guard = new LeaseGuard({ lease, queries: database, report });
   const runtime = createRuntime({
     ...{ ...options.runtime, home: options.home, store },
