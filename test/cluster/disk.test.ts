@@ -51,25 +51,28 @@ describe.runIf(!missing && SLOW)("a full disk of the server", { timeout: 600_000
     }
   }
 
-  it.each([10, 75])("a full disk of the database server stops writes for %i s, and then everything continues", async (seconds) => {
-    await open();
-    const workers = [await stage.worker("w1"), await stage.worker("w2")];
-    // They go on when the disk is full: sessions that end sooner have nothing left to write.
-    const ids = [
-      ...(await stage.submit(3, { tokens: 4, kind: "held" })),
-      ...(await stage.submit(1, { kind: "team", tokens: 3 })),
-    ];
-    await expect.poll(() => stage.count(HELD), HANG).toBe(3);
-    fill();
-    writeFileSync(`${stage.ledger}.go`, "");
-    const said = () => workers.map((worker) => worker.said()).join("");
-    await expect.poll(said, HANG).toContain("No space left on device");
-    await pause(seconds * 1_000);
-    rmSync(ballast());
-    await stage.finish(ids);
-    expect(said()).toMatch(/can be written again|lease is renewed again/);
-    expect(await stage.violations()).toEqual([]);
-  });
+  it.each([10, 75])(
+    "a full disk of the database server stops writes for %i s, and then everything continues",
+    async (seconds) => {
+      await open();
+      const workers = [await stage.worker("w1"), await stage.worker("w2")];
+      // They go on when the disk is full: sessions that end sooner have nothing left to write.
+      const ids = [
+        ...(await stage.submit(3, { tokens: 4, kind: "held" })),
+        ...(await stage.submit(1, { kind: "team", tokens: 3 })),
+      ];
+      await expect.poll(() => stage.count(HELD), HANG).toBe(3);
+      fill();
+      writeFileSync(`${stage.ledger}.go`, "");
+      const said = () => workers.map((worker) => worker.said()).join("");
+      await expect.poll(said, HANG).toContain("No space left on device");
+      await pause(seconds * 1_000);
+      rmSync(ballast());
+      await stage.finish(ids);
+      expect(said()).toMatch(/can be written again|lease is renewed again/);
+      expect(await stage.violations()).toEqual([]);
+    },
+  );
 
   it("a full disk that ends the database server loses nothing", async () => {
     await open();
