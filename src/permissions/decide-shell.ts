@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { approvesCommand } from "./approvals.ts";
 import { isDevice, isSink } from "./devices.ts";
 import { isBelow, pathRuleMatches, refusalCovers } from "./path-scope.ts";
-import { byRule, type Decision, type PermissionQuestion, type Policy } from "./policy.ts";
+import { byRule, type Decision, outsideFolders, type PermissionQuestion, type Policy } from "./policy.ts";
 import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
@@ -32,11 +32,7 @@ export function decideShell(policy: Policy, question: PermissionQuestion): Decis
   const protection = protectedTarget(shell);
   if (protection?.decision === "deny") return protection;
   return (
-    refusal(shell) ??
-    protection ??
-    openQuestion(shell) ??
-    outsideRoots(shell) ??
-    allowance(shell) ?? { decision: "ask", by: "default", reason: uncovered(shell) }
+    refusal(shell) ?? protection ?? openQuestion(shell) ?? outsideRoots(shell) ?? allowance(shell) ?? uncovered(shell)
   );
 }
 
@@ -173,8 +169,7 @@ function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefi
       !(by === "operand" && (programs.has(text) || isDevice(text, { write }))) &&
       real.some((path) => !isBelow(path, policy.roots)),
   );
-  if (outside !== undefined)
-    return { decision: "ask", by: "policy", reason: `${outside.text} is outside the allowed folders` };
+  if (outside !== undefined) return outsideFolders(outside.text);
   const isLost = [...analysis.commands, ...analysis.redirections].some(({ folders }) => folders?.unknown);
   if (!isLost && !analysis.directories.includes("-")) return undefined;
   return { decision: "ask", by: "policy", reason: "the folder it changes into is only known when it runs" };
@@ -276,9 +271,10 @@ function coverOf(
   return undefined;
 }
 
-function uncovered(shell: ShellCase): string {
-  const reason = unclear(shell);
-  return reason === undefined
-    ? "no rule or approval covers every command in it"
-    : `it is not a plain command: ${reason}`;
+function uncovered(shell: ShellCase): Decision {
+  const open = { decision: "ask", by: "default" } as const;
+  const why = unclear(shell);
+  return why === undefined
+    ? { ...open, reason: "no rule or approval covers every command in it" }
+    : { ...open, reason: `it is not a plain command: ${why}`, code: "not_plain" };
 }

@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { approves } from "./approvals.ts";
 import { decideShell } from "./decide-shell.ts";
 import { pathRuleMatches } from "./path-scope.ts";
-import { byRule, type Decision, isInRoots, type PermissionQuestion, type Policy } from "./policy.ts";
+import { byRule, type Decision, isInRoots, outsideFolders, type PermissionQuestion, type Policy } from "./policy.ts";
 import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import { urlMatches } from "./urls.ts";
@@ -175,7 +175,7 @@ function byModeOrDefault(policy: Policy, question: PermissionQuestion): Decision
     case "read":
     case "write": {
       if (!isWithin(policy, access.path, cwd)) {
-        return { decision: "ask", by: "policy", reason: `${access.path} is outside the allowed folders` };
+        return outsideFolders(access.path);
       }
       if (allowances.allTools) return allow("mode", "every tool is allowed");
       if (access.kind === "read" && !allowances.askReads) return allow("default", "reading inside the allowed folders");

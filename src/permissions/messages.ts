@@ -33,7 +33,7 @@ export function denialForUser(decision: Decision, question: PermissionQuestion):
 export function allowingFlag(question: PermissionQuestion, decision: Decision): string | undefined {
   const { access, analysis } = question;
   if (decision.decision !== "ask" || decision.by === "rule") return undefined;
-  if (decision.reason.endsWith("outside the allowed folders")) return "--add-dir <folder> or --allow-all-paths";
+  if (decision.code === "outside_folders") return "--add-dir <folder> or --allow-all-paths";
   if (decision.by === "policy") {
     return access.kind === "write" ? `--allow-consent-path '${visible(access.written ?? access.path)}'` : undefined;
   }
@@ -41,7 +41,7 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
     case "shell": {
       if (analysis === undefined) return undefined;
       const needed = analysis.commands.filter((command) => !command.transparent);
-      const isPlain = analysis.plain && !decision.reason.startsWith("it is not a plain command");
+      const isPlain = analysis.plain && decision.code !== "not_plain";
       const coverable = isPlain && needed.every((command) => command.certain && !command.escapes);
       const names = [...new Set(needed.map((command) => command.identifier))];
       if (!coverable || names.length > MAX_FLAG_COMMANDS || !names.every(isPlainRule)) return "--allow-tool shell";

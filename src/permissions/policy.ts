@@ -93,6 +93,8 @@ export interface Decision {
   readonly rule?: Rule;
   /** One sentence without a final full stop, for events and users. */
   readonly reason: string;
+  /** What has to change so that it is allowed, where the kind of access alone does not tell. */
+  readonly code?: "outside_folders" | "not_plain";
   /** Allowed only because the sandbox prevents changes: the caller must run the command read-only in it. */
   readonly confined?: true;
 }
@@ -107,6 +109,13 @@ export function policyWith(policy: Policy, other: Partial<Omit<Policy, "rules">>
     },
   };
 }
+
+export const outsideFolders = (path: string): Decision => ({
+  decision: "ask",
+  by: "policy",
+  reason: `${path} is outside the allowed folders`,
+  code: "outside_folders",
+});
 
 export function byRule(decision: Decision["decision"], rule: Rule): Decision {
   const verbs = { allow: "allowed", deny: "denied", ask: "to be asked about" } as const;

@@ -375,6 +375,16 @@ describe("the text of a denial", () => {
     expect(told("cat /etc/passwd")[1]).toBe("--add-dir <folder> or --allow-all-paths");
   });
 
+  it("the flags of a denial follow the code of the decision, not the words of its reason", () => {
+    const question = shellQuestion("git status");
+    const flag = (code: "outside_folders" | "not_plain") =>
+      allowingFlag(question, { decision: "ask", by: "default", reason: "reworded", code });
+    expect([flag("outside_folders"), flag("not_plain")]).toEqual([
+      "--add-dir <folder> or --allow-all-paths",
+      "--allow-tool shell",
+    ]);
+  });
+
   it("the text of a denial offers the model no way around a rule", () => {
     expect(told("rm x", { rules: rules("deny", "shell(rm)") })).toEqual([
       "Permission denied: denied by the rule shell(rm) (--deny-tool). Do not repeat or reword the call; use " +
