@@ -147,7 +147,7 @@ export class PromptKeys {
     try {
       const marker = await app.images.fromClipboard(app.options.environment);
       if (marker !== undefined) app.editor.insert(`${marker} `);
-      else app.hint("there is no image in the clipboard, or neither wl-paste, xclip nor pngpaste to read it");
+      else app.hint("no image was found in the clipboard; wl-paste, xclip or pngpaste reads it");
       app.screen.changedByKey();
     } catch (error) {
       app.fail(error);

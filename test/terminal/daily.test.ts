@@ -128,6 +128,21 @@ describe("what a user needs every day", () => {
     await stage.shows("▌ Which?");
     await stage.shows(/^interactive · (?:.* · )?working \d+ s · Esc interrupts$/m);
   });
+
+  it("leaves out the context, then the current work, where the next Esc would not fit on 40 columns", async () => {
+    await using stage = await terminalStage({
+      columns: 40,
+      rows: 10,
+      steps: [says("Hello."), calls(["ask_user", { question: "Which?" }])],
+    });
+    await stage.shows(/Esc Esc/);
+    stage.send("hi\r");
+    await stage.shows("Hello.");
+    await stage.shows(/^interactive · Esc Esc rewinds$/m);
+    stage.send("go\r");
+    await stage.shows("▌ Which?");
+    await stage.shows(/^interactive · Esc interrupts$/m);
+  });
 });
 
 describe("a field of a form", () => {

@@ -109,9 +109,9 @@ function statusRow({ status, hint }: UiState, style: Style, columns: number): st
   if (hint !== undefined && roomFor(hint) < SEPARATOR.length) return style.dim(hint);
   const [first = ""] = status.right.split(SEPARATOR);
   const right = hint ?? (roomFor(status.right) < SEPARATOR.length ? first : status.right);
-  // Facts between the mode and the current work are left out if the effect of the next Esc does not fit.
+  // Facts after the mode are left out, the current work last, if the effect of the next Esc does not fit.
   const parts = status.left.split(SEPARATOR);
-  while (parts.length > 2 && roomFor(right, parts.join(SEPARATOR)) < SEPARATOR.length) parts.splice(1, 1);
+  while (parts.length > 1 && roomFor(right, parts.join(SEPARATOR)) < SEPARATOR.length) parts.splice(1, 1);
   return style.dim([parts.join(SEPARATOR), right].filter((part) => part !== "").join(SEPARATOR));
 }
 
