@@ -10,6 +10,8 @@ const TWICE_MS = 1_500;
 
 export class PromptKeys {
   readonly #app: Host;
+  /** Ctrl+C has cleared the draft: it is not the first of two that exit. */
+  #hasCleared = false;
   #last: { readonly action: Action; readonly at: number } | undefined;
   #stash: string | undefined;
 
@@ -21,8 +23,9 @@ export class PromptKeys {
   act(action: Action): boolean {
     const now = performance.now();
     const isAgain = this.#last?.action === action && now - this.#last.at < TWICE_MS;
+    this.#hasCleared = false;
     const isDone = this.#do(action, { isAgain });
-    if (isDone) this.#last = { action, at: now };
+    if (isDone) this.#last = this.#hasCleared ? undefined : { action, at: now };
     return isDone;
   }
 
@@ -134,6 +137,7 @@ export class PromptKeys {
     const app = this.#app;
     if (!app.editor.isEmpty) {
       void app.history.add(app.editor.take());
+      this.#hasCleared = true;
       return;
     }
     if (app.target.kind !== "main") app.aim(mainTarget);

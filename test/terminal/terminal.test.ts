@@ -232,6 +232,21 @@ describe("the interactive terminal", () => {
     expect(stage.rawMode.at(-1)).toBe(false);
   });
 
+  it("clears the prompt and interrupts the turn with Ctrl+C twice, and does not exit", async () => {
+    await using stage = await terminalStage({ steps: [calls(["ask_user", { question: "Which?" }]), says("Next.")] });
+    await stage.shows(READY);
+    stage.send(`go${ENTER}`);
+    await stage.shows("▌ Which?");
+    stage.send("half a thought");
+    await stage.shows("› half a thought");
+    stage.send(CTRL_C);
+    await stage.hides("› half a thought");
+    stage.send(CTRL_C);
+    await stage.shows("Interrupted.");
+    stage.send(`again${ENTER}`);
+    await stage.shows("Next.");
+  });
+
   it("the terminal resumes a session: prints its end and continues it", async () => {
     await using first = await terminalStage({ steps: [says("The answer was 42.")] });
     await first.shows(READY);
