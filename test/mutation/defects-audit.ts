@@ -58,7 +58,7 @@ export const auditDefects: readonly Defect[] = [
   },
   {
     id: "usage-of-earlier-lives",
-    file: "src/session/agents/agent-activations.ts",
+    file: "src/session/agents/agent-lifecycle.ts",
     find: "toolCalls - before.toolCalls",
     replace: "toolCalls",
     test: "test/features/registry.test.ts",
