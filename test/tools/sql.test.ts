@@ -214,7 +214,7 @@ describe("bounds", () => {
     expect(await run("SELECT 1 AS one", it)).toContain("1");
   });
 
-  test("the sql tool refuses statements after close and leaves no process running", async () => {
+  test("the sql tool refuses statements after the session database was closed", async () => {
     const it = opened();
     await run("SELECT 1", it);
     await it.database.close();
