@@ -49,11 +49,11 @@ const DEFAULT_POLL_MS = 100;
 const MAX_DETECTION_MS = 1_000;
 
 /**
- * Time between two looks for work that waits for a slot, in case the process that should look was lost. Submitters and
+ * Poll interval for work that waits for a slot, in case the process that should look was lost. Submitters and
  * ends of activations look at once.
  */
 const DISPATCH_MS = 1_000;
-/** Time between two looks at the clock. */
+/** Poll interval at the clock. */
 const CLOCK_MS = 1_000;
 
 const queueOf = (pool: string, tenant?: string): string => `troupe-${pool}${tenant === undefined ? "" : `@${tenant}`}`;
@@ -278,7 +278,7 @@ async function persist(work: Work, run: () => Promise<void>, isClaimed: () => Pr
     } catch {
       // Also after a `ClaimLost`: it ends the workflow, so only the database decides that.
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      // While the database is away, nothing is known: try again.
+      // While the database is unreachable, the state is unknown: try again.
       if (!(await isClaimed().catch(() => true))) throw new ClaimLost(work);
     }
   }

@@ -60,7 +60,7 @@ export interface Engine {
 }
 
 export interface EngineWorker {
-  /** Takes no new work until `resume`. What runs goes on. */
+  /** Takes no new work until `resume`. Running work continues. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Takes no new work and waits for the activations that run, at most `timeoutMs`. */

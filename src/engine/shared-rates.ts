@@ -173,7 +173,7 @@ class Line {
     };
   }
 
-  /** Changes the gate. If the database is away, the gate stays as it is, and the next reply of the provider decides. */
+  /** Changes the gate. If the database is unreachable, the gate stays as it is, and the next reply of the provider decides. */
   async #report(change: string, name: string): Promise<void> {
     const { queries, workerId } = this.#options;
     const text = `update troupe.rate_limit set ${change} where name = $1 and prober = $2`;

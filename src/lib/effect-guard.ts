@@ -17,6 +17,6 @@ export interface EffectGuard {
 export interface Guarded {
   /** For messages. */
   readonly name: string;
-  /** True when it only waits for something that goes on elsewhere. It is then not stopped. */
+  /** True when it only waits for something that runs elsewhere. It is then not stopped. */
   readonly waits?: boolean;
 }

@@ -15,7 +15,7 @@ const NETWORK = /^(?:ECONN|EPIPE$|ETIMEDOUT$|ENOTFOUND$|EAI_AGAIN$|EHOST|ENET)/;
 const DRIVER = /^(?:Connection terminated|timeout exceeded|Query read timeout)/;
 
 /**
- * True if the server was away or could not work: it had no space, memory or connections, shut down, or failed to read or
+ * True if the server was unreachable or could not work: it had no space, memory or connections, shut down, or failed to read or
  * write its files. What failed for this reason is worth repeating until the server works again.
  */
 export function isOutage(error: unknown): boolean {

@@ -202,7 +202,6 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  /** `auto`: a generated title. A name that the user chose takes precedence. */
   /**
    * A rewind: the log is read as if it ended before `upToEventId`. With `restores`, it is read as before that other
    * rewind. Hidden events stay in the log. See `src/store/log/rewound.ts`.
@@ -223,5 +222,6 @@ export const ownEvents = [
       }),
     barrier,
   ),
+  /** `auto`: a generated title. A name that the user chose takes precedence. */
   event("troupe.session_named", () => z.object({ name: text, auto: z.boolean().exactOptional() })),
 ] as const;

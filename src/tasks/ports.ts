@@ -35,7 +35,10 @@ export interface TaskRunner {
 }
 
 /** The reason with which the signal of an answer aborts that continues without this process. */
-export const DETACHED = new DOMException("The session was closed, and the agent goes on elsewhere.", "AbortError");
+export const DETACHED = new DOMException(
+  "The session was closed, and the agent continues on another worker.",
+  "AbortError",
+);
 
 export interface AnswerPorts {
   readonly signal: AbortSignal;

@@ -97,7 +97,7 @@ export class Replay {
 }
 
 /**
- * The whole transcript of one agent (the main agent unless told), also where a view has dropped the beginning. `events`
+ * The whole transcript of one agent (default: the main agent), also where a view has dropped the beginning. `events`
  * are those of the session, as its log reads now.
  */
 export function* transcriptOf(events: Iterable<SessionEvent>, agentId?: string): Generator<Block> {

@@ -75,7 +75,7 @@ export class SessionView {
   }
 
   /**
-   * Takes finished blocks out of the transcript of an agent (the main agent unless told), for a surface that has written
+   * Takes finished blocks out of the transcript of an agent (default: the main agent), for a surface that has written
    * them to the terminal. Parts of a reply that is still being written are included. Each block is returned once.
    */
   drain(agentId?: string): Block[] {

@@ -1,5 +1,5 @@
 /**
- * The view model: everything that a person sees of a session, folded from its events. The terminal, the progress on stderr
+ * The view model: everything that a user sees of a session, folded from its events. The terminal, the progress on stderr
  * and the dashboard draw from it; no surface interprets events by itself. It runs in Node and in a browser.
  *
  * These are the types. `session-view.ts` folds, `waits.ts` and `agent-rows.ts` answer questions about the
@@ -90,11 +90,11 @@ export interface AgentView {
   /** That call waits for the agent's answer. */
   readonly isAwaited: boolean;
   readonly model: string | undefined;
-  /** The root of the work tree in which it works; undefined when it works in the session's folder. */
+  /** The root of its worktree; undefined when it works in the session's folder. */
   readonly worktree: string | undefined;
   readonly factoryRunId: string | undefined;
   readonly createdAt: number;
-  /** Start of the present turn, or of the wait for a free slot. */
+  /** Start of the current turn, or of the wait for a free slot. */
   readonly startedAt: number;
   /** End of the last turn; undefined while it is at work. */
   readonly endedAt: number | undefined;
@@ -125,7 +125,7 @@ export interface AgentView {
   readonly streaming: StreamedParts | undefined;
   /** The agent waits for its model. */
   readonly modelWait: ModelWait | undefined;
-  /** Compaction of its conversation is under way since this time. */
+  /** Compaction of its conversation has been running since this time. */
   readonly compactingSince: number | undefined;
   /** Set for coordinated workers. */
   readonly card: WorkerCard | undefined;
@@ -306,7 +306,7 @@ export interface FactoryRunView {
 }
 
 export interface AutopilotView {
-  /** How often the main agent was sent on since the last message of a person. */
+  /** Number of automatic continuations since the last message of the user. */
   readonly continues: number;
   readonly completed: { readonly summary: string | undefined; readonly at: number } | undefined;
   readonly objectiveChanges: number;

@@ -23,7 +23,7 @@ export type WaitLink =
   | { readonly kind: "slot" };
 
 /**
- * Returns the chain for the agent (the main agent unless told), without the agent itself; empty when it waits for nothing
+ * Returns the chain for the agent (default: the main agent), without the agent itself; empty when it waits for nothing
  * but its own model or tool.
  */
 export function waitChain(view: View, agentId?: string): readonly WaitLink[] {
@@ -40,7 +40,7 @@ export function waitChain(view: View, agentId?: string): readonly WaitLink[] {
   return chain;
 }
 
-/** Agents, the one that asks included, that cannot go on before this item is answered. */
+/** Agents, the one that asks included, that cannot continue before this item is answered. */
 export function blockedBy(view: View, item: AttentionItem): readonly string[] {
   const blocked: string[] = [];
   const seen = new Set<string>();

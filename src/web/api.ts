@@ -36,7 +36,7 @@ export type OpenWork = Omit<OpenSession, "session">;
 
 export interface AttentionRow {
   readonly item: AttentionItem;
-  /** Names of the agents that cannot go on before it is answered. */
+  /** Names of the agents that cannot continue before it is answered. */
   readonly blocks: readonly string[];
   /** The name of the agent that asks. */
   readonly agent: string;

@@ -64,7 +64,7 @@ export class LiveSessions {
     return sessionId;
   }
 
-  /** Opens a session in another folder. Calls that it had not finished are not gone on with. */
+  /** Opens a session in another folder. Unfinished calls are not resumed. */
   async openIn(sessionId: string, workingDirectory: string): Promise<void> {
     const config = { ...this.#config(sessionId), continuePendingWork: false, workingDirectory };
     await this.#keep(sessionId, this.#options.client.resumeSession(sessionId, config));

@@ -22,7 +22,7 @@ export interface FeedReader {
 
 /** Events of one burst go out together. */
 const BATCH_MS = 25;
-/** A stored event of a live session that nobody reports is delivered after this time. */
+/** Fallback: stored events of a live session are read from the log after this time, even without a report. */
 const UNTOLD_MS = 1_000;
 /** Pause before a log that could not be read is read again. */
 const RETRY_MS = 1_000;
@@ -120,7 +120,7 @@ export class SessionFeed {
       const page = await this.#source.read(reader.position).catch(() => undefined);
       if (!this.#catchingUp.has(reader)) break;
       if (!page) {
-        // A database may be away for a while.
+        // A database may be unreachable for a while.
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
         continue;
       }
@@ -134,7 +134,7 @@ export class SessionFeed {
     this.#catchingUp.delete(reader);
   }
 
-  /** In turn with deliveries, so that no event is missed or given twice. */
+  /** Serialised with deliveries, so that no event is missed or given twice. */
   async #join(reader: FeedReader): Promise<void> {
     if (!this.#catchingUp.has(reader)) return;
     this.#flush();

@@ -10,7 +10,7 @@ import type { SignIns } from "./sign-ins.ts";
 
 export interface SessionPlace extends Pick<Store, "revisions" | "list"> {
   readonly isDatabase: boolean;
-  /** Looking for changes takes at most this part of the time, as its inverse. */
+  /** Limits the share of the time that may be spent on polling: 250 means at most 1/250. */
   readonly lookShare: number;
   /** Returns the ids of the sessions to fold. */
   choose(revisions: Awaited<ReturnType<Store["revisions"]>>): readonly string[];

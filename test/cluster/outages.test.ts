@@ -1,4 +1,4 @@
-/** The server crashes or is away, connections are cut, and sessions kill their workers: nothing is lost. Short versions are in `workers.test.ts`. */
+/** The server crashes or is unreachable, connections are cut, and sessions kill their workers: nothing is lost. Short versions are in `workers.test.ts`. */
 
 import { writeFileSync } from "node:fs";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";

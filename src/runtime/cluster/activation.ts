@@ -92,7 +92,7 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     const outcome = await takenOutcome(work, parts);
     if (outcome !== "waiting") return outcome;
     await noteWaiting(database, work.id, claim);
-    // An answer or an end that came meanwhile found no parked work. Whoever comes from now on submits an activation.
+    // An answer or an end that came meanwhile found no parked work. An answer that arrives later submits an activation.
     const isDue =
       (await isAnswered(database, work.id)) ||
       (await hasJoined(database, work.id)) ||
@@ -160,12 +160,12 @@ const MAX_LOSSES = 5;
 /** After this many, work runs alone, so that a further loss is its own and not a neighbour's. */
 const SUSPECT_LOSSES = 2;
 
-/** Whether the work may be what ends its workers. Says so rather too early: the losses are counted when it starts. */
+/** Whether the work may be what ends its workers. May be true too early: the losses are counted when it starts. */
 export const isSuspect = ({ losses, worker }: WorkRow, workerId: string): boolean =>
   losses + (worker !== null && worker !== workerId ? 1 : 0) >= SUSPECT_LOSSES;
 
 /**
- * Takes the session, then reads its log: what the worker before wrote until then counts, and it writes nothing more.
+ * Takes the session, then reads its log: what the previous worker wrote until then counts, and it writes nothing more.
  * Returns the outcome of the work, which is stored.
  */
 async function takenOutcome(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
@@ -215,7 +215,7 @@ async function outcomeOf(known: MessageState, work: WorkRow, parts: ActivationPa
     return outcome;
   } finally {
     parts.replaced.removeEventListener("abort", giveUp);
-    // Agents on other workers go on if another activation follows.
+    // Agents on other workers continue if another activation follows.
     await session.close(isOver ? undefined : { leavesPending: true });
   }
 }
@@ -272,7 +272,7 @@ async function converse(
   }
 }
 
-/** Withdraws the message where the worker before has queued it and was lost before it was answered: it is sent again. */
+/** Withdraws the message where the previous worker has queued it and was lost before it was answered: it is sent again. */
 async function withdrawCopies({ queue }: Session, source: string): Promise<void> {
   for (const copy of queue.waiting.queued) if (copy.source === source) await queue.withdraw(copy.messageId);
 }
@@ -292,7 +292,7 @@ async function abortWhenAsked(
       return;
     }
   } catch {
-    // The database is away. Its absence ends the work if it lasts.
+    // The database is unreachable. If this lasts, the job fails.
   }
 }
 

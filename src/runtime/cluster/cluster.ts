@@ -1,6 +1,6 @@
 /**
  * Sessions that any of several machines may run. This folder combines the store in Postgres, the engine and the runtime:
- * `openCluster` connects, `serveCluster` is a worker, and `submitWork` hands in a prompt.
+ * `openCluster` connects, `serveCluster` is a worker, and `submitWork` submits a prompt.
  */
 
 import { hostname } from "node:os";
@@ -105,9 +105,9 @@ export async function wordErrors<T>(url: string, work: () => Promise<T>): Promis
 }
 
 /**
- * Stores the work, then hands it to the engine. If this process ends in between, a worker does the second. Repeating it with
- * the same id is safe. A further message of a session goes to
- * the repository, the pool and the tenant of the one before unless it names others.
+ * Stores the work, then hands it to the engine. If this process ends in between, a worker hands it to the engine. Calling
+ * it again with the same id is safe. A further message of a session uses the repository, the pool and the tenant of the
+ * previous one unless it names others.
  */
 export async function submitWork(
   { database, engine }: Cluster,

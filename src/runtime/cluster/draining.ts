@@ -32,7 +32,7 @@ async function follow(
 ): Promise<void> {
   let isDraining = false;
   for await (const _ of changes(database.notifications, [topics.worker(workerId)], { signal, pollMs: POLL_MS })) {
-    // While the database is away, nothing changes.
+    // While the database is unreachable, nothing changes.
     const isAsked = await isDrainAsked(database, workerId).catch(() => isDraining);
     if (isAsked === isDraining || signal.aborted) continue;
     isDraining = isAsked;

@@ -1,5 +1,5 @@
 /**
- * Finds parked work that should go on. Usually whoever caused that has submitted an activation; if that process was lost, a
+ * Finds parked work that should continue. Usually whoever caused that has submitted an activation; if that process was lost, a
  * worker makes up for it. The reason is the same in both cases, so the activation runs once.
  */
 

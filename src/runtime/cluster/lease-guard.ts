@@ -19,7 +19,7 @@ import { ToolError } from "../../tools/tool-error.ts";
 export interface LeaseGuardOptions {
   readonly lease: Pick<Lease, "isValid" | "lapses" | "expired" | "renew">;
   readonly queries: Queries;
-  /** Time that an action waits for a database that is away (default: 60 s). */
+  /** How long an action waits for an unreachable database (default: 60 s). */
   readonly patienceMs?: number;
   /** Reports actions that were refused or stopped, one line each. */
   report(line: string): void;

@@ -25,7 +25,7 @@ export interface ParkingOptions {
   onPark(): void;
 }
 
-/** Time between two looks at a session that waits but cannot be parked yet. */
+/** Poll interval at a session that waits but cannot be parked yet. */
 const LOOK_MS = 1_000;
 const SHORTEST_LOOK_MS = 50;
 

@@ -106,7 +106,7 @@ export async function findWork(queries: Queries, id: string): Promise<WorkRow | 
 
 /** Notifications wake those who wait for work; rows are looked at after this time in case one is lost. */
 const WAIT_POLL_MS = 10_000;
-/** Someone who waits bears a database that is away for so long, as workers do. */
+/** How long a waiting client tolerates an unreachable database; the same as for workers. */
 const PATIENCE_MS = 60_000;
 
 /** Waits until the work has an outcome, at most `timeoutMs`. Returns the row as it is then. */
@@ -153,7 +153,7 @@ export async function noteStart(
     `update troupe.work set starts = starts + 1, waiting_at = null, worker = $2, taken_at = clock_timestamp(),
        started_at = coalesce(started_at, clock_timestamp()),
        losses = case when worker is null then 0 when worker = $2 then losses
-                     -- The server was away, so nobody could renew a lease.
+                     -- The server was unreachable, so no worker could renew its lease.
                      when taken_at < pg_postmaster_start_time() then losses
                      when taken_at < clock_timestamp() - interval '10 min' then 1 else losses + 1 end
      where id = $1 and outcome is null${during(claim, 2)} returning losses`,

@@ -97,7 +97,7 @@ export class Gateway implements Servable {
     this.#open.delete(sessionId);
   }
 
-  /** Leaves all sessions. They go on at the workers. */
+  /** Leaves all sessions. They continue on the workers. */
   async shutDown(): Promise<void> {
     this.#isShuttingDown = true;
     for (const session of this.#open.values()) session.close();

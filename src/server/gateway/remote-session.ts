@@ -75,7 +75,7 @@ export class RemoteSession {
     for (const asked of this.#asked.values()) asked.abort();
   }
 
-  /** Repeats `work` until the session is closed: a database that is away comes back. */
+  /** Repeats `work` until the session is closed: an unreachable database comes back. */
   async #repeat(work: () => Promise<void>): Promise<void> {
     while (!this.#end.signal.aborted) {
       await work().catch(async () => {

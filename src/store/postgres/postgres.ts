@@ -38,7 +38,7 @@ export interface PostgresStoreOptions {
   tenantOf?(sessionId: string): string | undefined;
   /** Returns the caller's right to take the session from any holder. Checked in the statement that takes it. */
   claim?(sessionId: string): TakingClaim | undefined;
-  /** Opens sessions without taking them, so that whoever has them goes on. */
+  /** Opens sessions without taking them, so that the process that has them continues. */
   readonly readsOnly?: boolean;
   readonly snapshots?: SnapshotRules;
   readonly patienceMs?: number;

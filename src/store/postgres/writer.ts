@@ -4,7 +4,7 @@
  * - A line is stored only while its session has the writer's epoch: a process that lost the session cannot write.
  * - A barrier is a commit that waits for the server's disk. Other lines are committed without waiting, and are held
  *   in memory until the session's next barrier, because a crash of the server may lose them.
- * - When the server is away, writes wait and then look up what was committed. Only a lost session or a long outage is
+ * - While the server is unreachable, writes wait and then look up what was committed. Only a lost session or a long outage is
  *   an error.
  */
 
@@ -17,7 +17,7 @@ import { CHANNEL, topics } from "./notifications.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
-  /** Time that a write waits for a server that is away (default: 60 s). */
+  /** How long a write waits for an unreachable server (default: 60 s). */
   readonly patienceMs?: number;
   /** Reports the begin and the end of an outage, one line each. */
   report?(line: string): void;
@@ -109,7 +109,7 @@ export class GroupWriter {
     }
   }
 
-  /** Waits while the server is away. Entering twice is the same as entering once, except for the epoch. */
+  /** Waits while the server is unreachable. Entering twice is the same as entering once, except for the epoch. */
   async #enterPatiently(tail: LogTail): Promise<void> {
     const { patienceMs = PATIENCE_MS } = this.#options;
     const end = performance.now() + patienceMs;
@@ -173,7 +173,7 @@ export class GroupWriter {
     return parts;
   }
 
-  /** Writes the parts, and waits while the server is away. Each part ends acknowledged or failed. */
+  /** Writes the parts, and waits while the server is unreachable. Each part ends acknowledged or failed. */
   async #write(parts: readonly Part[], barrier: boolean): Promise<void> {
     const { patienceMs = PATIENCE_MS } = this.#options;
     const end = performance.now() + patienceMs;

@@ -125,7 +125,6 @@ function announce(text: string, { session, live }: SessionCall): string {
 }
 
 /** Returns undefined for messages of the user, which have no source. */
-
 const sourceOf = (source: string | undefined): string | undefined =>
   source === undefined || source === "" || source === "user" ? undefined : source;
 
