@@ -107,11 +107,9 @@ function renewalThread(require: NodeJS.Require, parts: Parts): void {
     // Taken before the request: the server's time of expiry is never earlier than this.
     const sentAt = cells.now();
     running ??= send(isDraining)
+      .then(() => cells.renewed(sentAt))
       .then(
-        () => {
-          cells.renewed(sentAt);
-          tell(null);
-        },
+        () => tell(null),
         (error: unknown) => {
           tell(error instanceof Error ? error.message : String(error));
           throw error;

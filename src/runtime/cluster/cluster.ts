@@ -233,12 +233,11 @@ export interface ServingWorker {
 }
 
 export async function serveCluster(options: WorkerOptions): Promise<ServingWorker> {
-  const { url, pool = DEFAULT_POOL, concurrency, leaseMs, tenant } = options;
+  const { url, pool = DEFAULT_POOL, concurrency, leaseMs, tenant, request, report } = options;
   const worker: Worker = { id: `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 8)}`, ...here() };
   const database = await openMigrated(url, `troupe worker ${worker.id}`);
   const row = { ...worker, pool, version, concurrency, ...defined({ tenant }) };
   const commandMark = `${MARK_NAME}=${PROCESS_MARK}.`;
-  const { report } = options;
   const driver = driverPath();
   const lease = new Lease({ queries: database, url, worker: row, leaseMs, commandMark, driver, report });
   const claims = new Claims();
@@ -250,7 +249,6 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
   });
   const shared = { queries: database, workerId: worker.id, leaseMs };
   const budgets = new SharedBudgets(shared);
-  const { request } = options;
   const guard = new LeaseGuard({ lease, queries: database, report });
   const runtime = createRuntime({
     ...{ ...options.runtime, home: options.home, store },
