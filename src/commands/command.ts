@@ -4,10 +4,11 @@
  * as a command, never text from files, tools or schedules. This folder has one file per command and one line for each
  * in `list.ts`.
  */
+import type { EventData } from "../protocol/event.ts";
 import type { CommandPorts, PortName } from "./ports.ts";
 
 /** How independently an agent works: together with the user, planning only, or until the task is done. */
-export type SessionMode = "interactive" | "plan" | "autopilot";
+export type SessionMode = EventData<"session.mode_changed">["newMode"];
 
 /** State available to every command. */
 interface CommandState {

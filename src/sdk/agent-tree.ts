@@ -11,7 +11,7 @@ export interface AgentNode {
   readonly name: string;
   readonly displayName: string;
   readonly description: string;
-  status: "queued" | "running" | "idle" | "completed" | "failed" | "cancelled";
+  status: AgentView["status"];
   error?: string;
   startedAt?: Date;
   endedAt?: Date;

@@ -40,7 +40,7 @@ export interface View {
   readonly servers: ReadonlyMap<string, ServerView>;
 }
 
-export type SessionMode = "interactive" | "plan" | "autopilot";
+export type SessionMode = EventData<"session.mode_changed">["newMode"];
 
 export interface SessionFacts {
   readonly id: string;
@@ -64,7 +64,7 @@ export interface SessionFacts {
   readonly isMainIdle: boolean;
 }
 
-export type AgentStatus = "queued" | "running" | "idle" | "completed" | "failed" | "cancelled";
+export type AgentStatus = EventData<"troupe.task_state">["to"];
 export type AgentReason = NonNullable<EventData<"troupe.task_state">["reason"]>;
 
 export interface AgentView {

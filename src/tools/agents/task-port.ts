@@ -4,12 +4,13 @@
  * at any later time.
  */
 import type { Json } from "../../lib/json.ts";
+import type { EventData } from "../../protocol/event.ts";
 
 /** `queued`: waits for a free slot. `idle`: its turn is over and it accepts messages. The last three are final. */
-export type TaskStatus = "queued" | "running" | "idle" | "completed" | "failed" | "cancelled";
+export type TaskStatus = EventData<"troupe.task_state">["to"];
 
 /** The reason for the status. Distinguishes success from endings that only look like it. */
-export type TaskReason = "finished" | "empty" | "limit" | "error" | "stopped" | "interrupted" | "invalid_output";
+export type TaskReason = NonNullable<EventData<"troupe.task_state">["reason"]>;
 
 export interface TaskRequest {
   readonly description: string;
