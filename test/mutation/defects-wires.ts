@@ -223,7 +223,7 @@ export const wiresDefects: readonly Defect[] = [
   {
     id: "server-accepts-any-token",
     file: "src/server/methods/host/connection.ts",
-    find: 'if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {',
+    find: 'if (connection.token !== undefined && !isSameSecret(token ?? "", connection.token)) {',
     replace: "if (connection.token !== undefined && token === undefined) {",
     test: "test/server/hostile.test.ts",
     title: "an unauthenticated client can send only a greeting",
