@@ -83,11 +83,11 @@ function draftOf(parts: PromptParts, config: Exclude<SystemMessageConfig, { mode
   for (const [id, { content }] of given) requireSize(`sections.${id.slice(0, 60)}`, content, MAX_SECTION_BYTES);
   const isKnown = ([id]: readonly [string, unknown]): boolean => sectionIds.includes(id);
   const overrides = new Map(given.filter(isKnown));
-  const strangers = given.filter((entry) => !isKnown(entry) && entry[1].action !== "remove");
+  const unknownSections = given.filter((entry) => !isKnown(entry) && entry[1].action !== "remove");
   return {
     overrides,
     texts: new Map(sectionOrder.map((id) => [id, overridden(parts[id] ?? "", overrides.get(id))])),
-    extra: [...strangers.map(([, { content }]) => content), config.content],
+    extra: [...unknownSections.map(([, { content }]) => content), config.content],
   };
 }
 

@@ -11,7 +11,7 @@ import type { Queries } from "../lib/queries.ts";
 import { withServerTimeouts } from "../lib/server-timeouts.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { DBOS_VERSION, dbosInternals } from "./dbos-internals.ts";
-import type { Activation, Claim, Engine, EngineWorker, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
+import type { Claim, Engine, EngineWorker, RunActivation, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
 import { claimKey, recovery } from "./recovery.ts";
 
@@ -155,7 +155,7 @@ async function workflowsOf(queries: Queries, workId: string): Promise<readonly s
 
 async function serve(
   options: DbosEngineOptions,
-  run: Activation,
+  run: RunActivation,
   dispatch: () => Promise<void>,
 ): Promise<EngineWorker> {
   const { workerId = crypto.randomUUID(), pool = "default", concurrency = 8, leaseMs = DEFAULT_LEASE_MS } = options;

@@ -46,12 +46,12 @@ export interface WorkQuery {
  * Runs one activation. May run again for the same work, on any worker, after the one before was lost. Must return
  * without effect if the session's log shows that the work is done.
  */
-export type Activation = (work: Work, claim: Claim) => Promise<void>;
+export type RunActivation = (work: Work, claim: Claim) => Promise<void>;
 
 export interface Engine {
   submit(work: Work): Promise<void>;
   /** Takes work of the given pool until `stop`. At most one activation of a session runs at a time, in any worker. */
-  serve(run: Activation): Promise<EngineWorker>;
+  serve(run: RunActivation): Promise<EngineWorker>;
   cancel(workId: string): Promise<void>;
   /** Runs work again that has ended or was set aside. */
   retry(work: Work): Promise<void>;

@@ -9,7 +9,7 @@ import { clip } from "../lib/text.ts";
 import type { Emit } from "../protocol/event.ts";
 import { boundedForEvent } from "./bounded-json.ts";
 import { payloadFor } from "./dialect.ts";
-import { honoured } from "./honour.ts";
+import { allowedOutput } from "./honour.ts";
 import { type HookDefinition, scopes } from "./hooks.ts";
 import { type Merged, mergeRules } from "./merge.ts";
 import { type HookInput, type HookOutput, type HookPoint, isAuthorising, subjectOf } from "./points.ts";
@@ -117,7 +117,7 @@ async function runAll<P extends HookPoint>({ point, input, definitions, invoke }
   let merged = {} as Merged<P>;
   for (const definition of definitions) {
     const said = await invoke(definition, next?.(input, merged) ?? input);
-    if (said !== undefined) merged = merge(merged, honoured({ ...definition, point }, said));
+    if (said !== undefined) merged = merge(merged, allowedOutput({ ...definition, point }, said));
     judged.push({ definition, subject: recheck?.subject(merged) });
   }
   if (recheck === undefined) return merged;

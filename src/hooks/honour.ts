@@ -13,19 +13,19 @@ const programOnly: Partial<Record<HookPoint, readonly string[]>> = {
 };
 
 /** Fields that act on behalf of the user. A project's hook may not set them. */
-const personOnly: Partial<Record<HookPoint, readonly string[]>> = {
+const userOnlyFields: Partial<Record<HookPoint, readonly string[]>> = {
   userPromptSubmitted: ["modifiedPrompt", "suppressOutput", "handled"],
   userPromptTransformed: ["modifiedTransformedPrompt"],
 };
 
-export function honoured<P extends HookPoint>(
+export function allowedOutput<P extends HookPoint>(
   definition: Pick<HookDefinition, "source"> & { readonly point: P },
   output: HookOutput<P>,
 ): HookOutput<P> {
   const { point, source } = definition;
   const ignored: readonly string[] = [
     ...(source.scope === "program" ? [] : (programOnly[point] ?? [])),
-    ...(source.owner === "project" ? (personOnly[point] ?? []) : []),
+    ...(source.owner === "project" ? (userOnlyFields[point] ?? []) : []),
   ];
   const kept = Object.fromEntries(Object.entries(output).filter(([field]) => !ignored.includes(field)));
   return (source.owner === "project" ? withoutApproval(kept) : kept) as HookOutput<P>;

@@ -50,11 +50,11 @@ export async function submit(
 ): Promise<SubmitResult> {
   const message = typeof input === "string" ? await messageOf(session, input, options) : input;
   if ("kind" in message) return message;
-  const flight = watchFlight(session);
+  const autopilotRun = watchAutopilot(session);
   try {
-    const beganOnAutopilot = isOnAutopilot(session);
+    const beganInAutopilot = isInAutopilot(session);
     const outcome = await session.sendAndWait(message, options.accepted);
-    if (beganOnAutopilot || isOnAutopilot(session)) return await flight.go(outcome, options);
+    if (beganInAutopilot || isInAutopilot(session)) return await autopilotRun.continueFrom(outcome, options);
     const { check } = options;
     if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };
     return { kind: "answered", outcome, verdict: checkVerdict(check, await runCheck(session, check)) };
@@ -62,7 +62,7 @@ export async function submit(
     if (session.queue.closed.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
     throw error;
   } finally {
-    flight.end();
+    autopilotRun.end();
   }
 }
 
@@ -194,13 +194,13 @@ export async function offeredPrompts(session: Session) {
   });
 }
 
-const inFlight = new WeakSet<Session>();
+const inProgress = new WeakSet<Session>();
 
 /** Resolves with the message id once it is accepted. In autopilot the agent then continues until the verdict. */
 export async function sendOn(session: Session, send: SendOptions): Promise<string> {
   // While a message is being answered, further ones steer it or wait. Only the first decides when autopilot continues.
-  if (inFlight.has(session)) return session.send(send);
-  inFlight.add(session);
+  if (inProgress.has(session)) return session.send(send);
+  inProgress.add(session);
   const accepted = deferred<string>();
   submit(session, send, { accepted: accepted.resolve })
     .catch((error: unknown) => {
@@ -208,7 +208,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
       if (!(error instanceof TroupeError))
         session.history.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
     })
-    .finally(() => inFlight.delete(session));
+    .finally(() => inProgress.delete(session));
   return accepted.promise;
 }
 
@@ -280,24 +280,24 @@ async function skillPrompt(
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
 
-const isOnAutopilot = ({ mainAgent }: Session): boolean => mainAgent.modes.current === "autopilot";
+const isInAutopilot = ({ mainAgent }: Session): boolean => mainAgent.modes.current === "autopilot";
 
 /** Watches the session during an answer, and continues it in autopilot. */
-function watchFlight(session: Session) {
+function watchAutopilot(session: Session) {
   const fold = new RunFactsFold();
   const { modes } = session.mainAgent;
-  let hasFlown = false;
-  modes.flights++;
+  let hasContinued = false;
+  modes.autopilotRuns++;
   const stopListening = session.subscribe((event) => fold.apply(event));
   return {
-    async go(first: Outcome, options: AutopilotOptions): Promise<SubmitResult> {
-      hasFlown = true;
+    async continueFrom(first: Outcome, options: AutopilotOptions): Promise<SubmitResult> {
+      hasContinued = true;
       let outcome = first;
       const judged = (): AutopilotStop =>
         stopOf(outcome, {
           facts: fold.take(),
           pending: session.queue.isPending,
-          autopilot: isOnAutopilot(session),
+          autopilot: isInAutopilot(session),
         });
       const verdict = await runAutopilot(judged(), options, {
         async send(message) {
@@ -315,9 +315,9 @@ function watchFlight(session: Session) {
     },
     end(): void {
       stopListening();
-      modes.flights--;
+      modes.autopilotRuns--;
       // Earlier idle events were marked as autopilot's; this one ends the work.
-      if (hasFlown && !session.queue.isWorking && !session.queue.closed.aborted) {
+      if (hasContinued && !session.queue.isWorking && !session.queue.closed.aborted) {
         void session.history.emit("session.idle", {});
       }
     },

@@ -158,7 +158,7 @@ export class ClientConnection {
   }
 
   /** Throws if the client disconnected while it waited: its `onClose` has run and will not run again. */
-  requireThere(): void {
+  requireConnected(): void {
     if (this.#isClosed) throw new RpcError(rpcCodes.refused, "The client has disconnected.");
   }
 

@@ -132,7 +132,7 @@ export class Hub {
     extensions.asked(connection);
     try {
       const { profile, grant } = await admitExtension(session, connection, { params, gone: signal });
-      connection.requireThere();
+      connection.requireConnected();
       clients.factories.declare(connection, { factory: params.factories, workflow: params.workflows });
       clients.join(connection, profile);
       extensions.joined(connection);
@@ -158,7 +158,7 @@ export class Hub {
     live.touch();
     await live.reopening;
     if (live.isHandedOver) await this.takeBack(live);
-    connection.requireThere();
+    connection.requireConnected();
     live.clients.join(connection, clientProfile(params));
     live.trace = traceOf(params);
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {

@@ -55,7 +55,7 @@ export class Conversation {
   /** Users' messages that compactions removed. */
   #said: UserMessages = noSayings;
   #version = 0;
-  #epoch = 0;
+  #startVersion = 0;
   #openTurn: string | undefined;
   /** The conversation was cleared during this turn: the rest of the turn is not added. */
   #isTurnGone = false;
@@ -82,8 +82,8 @@ export class Conversation {
   }
 
   /** Changes when the start of the conversation changes. Plans made for the earlier start are void. */
-  get epoch(): number {
-    return this.#epoch;
+  get startVersion(): number {
+    return this.#startVersion;
   }
 
   get entries(): readonly ConversationEntry[] {
@@ -214,7 +214,7 @@ export class Conversation {
     for (const open of this.#open.values()) open.isGone = true;
     this.#isTurnGone = this.#openTurn !== undefined;
     this.#version++;
-    this.#epoch++;
+    this.#startVersion++;
   }
 
   /** Applies a compaction. Creates a new list, so that current readers of the old one can finish. */
@@ -224,7 +224,7 @@ export class Conversation {
     this.#said = addSayings(this.#said, saidIn(this.#entries.slice(0, made.cut)));
     this.#entries = [{ message: made.message, assets: [] }, ...this.#entries.slice(made.cut)];
     this.#version++;
-    this.#epoch++;
+    this.#startVersion++;
   }
 
   /**

@@ -201,9 +201,9 @@ export interface SessionOptions extends RunSettings {
   /** Called before each message is answered. */
   readonly onMessage?: (messageId: string) => void;
   /** Called when no more messages are answered. Its events and usage still reach the log. */
-  readonly onEnd?: () => Promise<void>;
+  readonly beforeShutdown?: () => Promise<void>;
   /** Closes the resources of its tools, before the log is released. */
-  readonly onClose?: () => Promise<void>;
+  readonly releaseResources?: () => Promise<void>;
   /** Called when a listener throws. By default this is a process warning. */
   readonly onDefect?: (error: unknown) => void;
 }

@@ -216,24 +216,24 @@ export class Session {
     await runAll([
       () => this.#pool?.close(),
       () => this.#options.compactions?.close(),
-      () => this.#options.onEnd?.(),
+      () => this.#options.beforeShutdown?.(),
       () => this.#runner.end(),
-      () => this.#lastWords(reason),
-      () => this.#options.onClose?.(),
+      () => this.#emitShutdown(reason),
+      () => this.#options.releaseResources?.(),
       () => this.#log.snapshot(),
       () => this.#options.log.close(),
     ]);
   }
 
-  async #lastWords(reason: CloseReason | undefined): Promise<void> {
-    const isSpokenTo = this.#log.events.some(({ type }) => type === "user.message");
+  async #emitShutdown(reason: CloseReason | undefined): Promise<void> {
+    const hasUserMessages = this.#log.events.some(({ type }) => type === "user.message");
     await repairAtEnd(this.#log, this.#options.stamp);
     if (!reason?.leavesPending) await closeOpen(this.#conversation, this.#emit);
     const changes = await codeChanges(this.#options.fileHistory, this.#log.events);
     const data = shutdownData({ ...this.history.facts(), error: reason?.error, codeChanges: changes });
     // Retry once: the disk may have failed only for a moment.
     await this.#emit("session.shutdown", data).catch(() => this.#log.repair());
-    if (isSpokenTo) await this.history.writeSummary().catch(() => undefined); // lists fall back to the log
+    if (hasUserMessages) await this.history.writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
   #newLog(): EventLog {

@@ -24,7 +24,7 @@ import { takeLock } from "./lock.ts";
 import { createLog, openLog } from "./log/jsonl-log.ts";
 import { LogPages } from "./log/log-pages.ts";
 import { readLog } from "./log/read-log.ts";
-import { viewOf } from "./log/rewound.ts";
+import { visibleEvents } from "./log/rewound.ts";
 import type { SnapshotRules } from "./log/snapshot.ts";
 import type { WriterOptions } from "./log/writer.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
@@ -122,7 +122,7 @@ function readersOf(requireLog: (sessionId: string) => string): Readers {
   return {
     async read(sessionId) {
       const { events, damage } = await readLog(requireLog(sessionId)).catch(failTo("read the session log"));
-      return { ...viewOf(events), damage };
+      return { ...visibleEvents(events), damage };
     },
 
     async *events(sessionId, onDamage) {

@@ -58,17 +58,17 @@ export async function readHolder(path: string): Promise<LockOwner | undefined> {
   }
 }
 
-/** Returns "elsewhere" if the pid cannot be looked up from here. */
-export function holderLocation(holder: LockOwner): "here" | "earlier boot" | "elsewhere" {
+/** Returns "other machine" if the pid cannot be looked up from here. */
+export function holderLocation(holder: LockOwner): "here" | "earlier boot" | "other machine" {
   const boot = bootId();
   const isThisHost = holder.host === hostname();
   if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
     // Host names repeat across machines, so for a renewed lock the renewal time decides.
-    return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "elsewhere";
+    return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "other machine";
   }
   const pids = pidNamespace();
-  if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
-  return isThisHost ? "here" : "elsewhere";
+  if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "other machine";
+  return isThisHost ? "here" : "other machine";
 }
 
 /** The process that has a session open, according to its lock. "died": its process ended without closing it. */

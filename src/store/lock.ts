@@ -2,19 +2,20 @@
  * Ensures one writer per session, also across crashes. A lock is a file that is published by a hard link, so it appears
  * complete and only one process succeeds. It identifies its process by more than the pid, because pids are reused.
  *
- * The lock of a dead process is succeeded, never deleted. A successor creates `lock.after-<token>`. If the dead lock is
- * then still in place, the successor renames its claim over it. Tokens are never reused, so a slow process that acts on
- * an old observation finds another token and withdraws. A claim whose process died is succeeded the same way.
+ * The lock of a dead process is taken over, never deleted. A successor creates the takeover file, `lock.after-<token>`.
+ * If the dead lock is then still in place, the successor renames its takeover file over it. Tokens are never reused, so
+ * a slow process that acts on an old observation finds another token and withdraws. A takeover file whose process died
+ * is taken over the same way.
  *
- * A pid is meaningful only inside its pid namespace, on one boot of one machine. For holders elsewhere (another
- * container or machine) the modification time of the lock file decides. A holder that can watch its folder renews the
+ * A pid is meaningful only inside its pid namespace, on one boot of one machine. For holders in another container or on another
+ * machine, the modification time of the lock file decides. A holder that can watch its folder renews the
  * lock when another process tries to take it, and needs no timer (`renewed: "on request"`). It counts as dead if it
  * does not answer within `ANSWER_MS`. Other holders renew it every `BEAT_MS` (`renewed: true`) and count as dead after
  * `SILENCE_MS`. Times are compared with those of a file that this process wrote, so only the file system's clock matters.
  *
  * A holder may be too slow to answer. It must call `isOurs` before it writes, which checks when the last check is too
- * old. The check renews the lock, then deletes a claim on it. A successor publishes its claim, then looks for a
- * renewal, then renames the claim. So either the successor sees the renewal, or its rename fails, or the holder finds
+ * old. The check renews the lock, then deletes a takeover file for it. A successor publishes its takeover file, then
+ * looks for a renewal, then renames the file. So either the successor sees the renewal, or its rename fails, or the holder finds
  * another token in the lock. Decision 29 in docs/decisions has the reasons.
  */
 import { stat } from "node:fs/promises";
@@ -52,7 +53,7 @@ export interface LockOptions {
   readonly token: string;
   /** The renewal interval of a lock that is renewed by a timer. */
   readonly beatMs?: number;
-  /** How long a holder elsewhere may take to answer. */
+  /** How long a holder on another machine may take to answer. */
   readonly answerMs?: number;
   /** Watches the folder. Returns undefined where this is not possible. */
   readonly watch?: typeof watchFolder;
@@ -62,7 +63,7 @@ export interface LockOptions {
 const BEAT_MS = 5_000;
 /** The time after which a holder that renews on request counts as dead. It must check its lock more often than that. */
 const ANSWER_MS = 6_000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 export async function takeLock(options: LockOptions): Promise<LockResult> {
   const path = join(options.directory, LOCK_FILE);
@@ -84,9 +85,9 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
       await options.disk.unlink(temporary);
       await writePlain(options.disk, temporary, content);
     });
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { disk, token, answerMs = ANSWER_MS } = options;
-      const result = await attemptLock({ disk, path, temporary, content, token, answerMs, keeper });
+      const result = await tryLock({ disk, path, temporary, content, token, answerMs, keeper });
       if (result) return result;
     }
   } finally {
@@ -113,11 +114,11 @@ export async function sweepLocks(directory: string, names: readonly string[], di
 
 /** The file that a process writes first to take the lock. A holder that watches its folder renews the lock then. */
 const TEMPORARY = /^lock\.[\w-]+\.tmp$/;
-const MAX_ATTEMPTS = 50;
+const MAX_TRIES = 50;
 /** Grace period for an incomplete lock file. Without hard links, a lock is visible briefly before its content is. */
 const UNREADABLE_GRACE_MS = 2000;
 
-interface Attempt {
+interface Takeover {
   disk: Disk;
   path: string;
   temporary: string;
@@ -128,35 +129,35 @@ interface Attempt {
 }
 
 /** Returns `undefined` when the state changed in the meantime and the caller should retry. */
-async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
-  const { path, token } = attempt;
-  if (await publish(attempt, path)) return attempt.keeper.taken();
+async function tryLock(options: Takeover): Promise<LockResult | undefined> {
+  const { path, token } = options;
+  if (await publish(options, path)) return options.keeper.taken();
   const holders = await readHolders(path);
-  if (holders[0]?.token === token) return attempt.keeper.taken();
-  // Skips a claim of our own that an earlier failed attempt left.
+  if (holders[0]?.token === token) return options.keeper.taken();
+  // Skips a takeover file of our own that an earlier failed try left.
   const dead = holders.filter((holder) => holder.token !== token);
   const last = dead.at(-1);
   if (!last) return undefined;
-  // A claim is never renewed, so its age decides.
-  const isAsked = dead.length === 1 && last.isAnswering && holderLocation(last) === "elsewhere";
-  const advice = isAsked ? await answerOf(last, attempt) : await whyHeld(last, attempt);
+  // A takeover file is never renewed, so its age decides.
+  const isAsked = dead.length === 1 && last.isAnswering && holderLocation(last) === "other machine";
+  const advice = isAsked ? await answerOf(last, options) : await whyHeld(last, options);
   if (advice === "changed") return undefined;
   if (advice !== undefined) return { kind: "held", by: { pid: last.pid, host: last.host, advice } };
-  return (await succeed(attempt, dead, isAsked)) ? attempt.keeper.taken() : undefined;
+  return (await takeOver(options, dead, isAsked)) ? options.keeper.taken() : undefined;
 }
 
 /**
  * Waits for the holder to renew its lock. The file that this process wrote to take the lock is the request. Returns
  * advice if the holder is alive, "changed" if there is another holder, and `undefined` if it did not answer.
  */
-async function answerOf(holder: LockOwner, { path, temporary, answerMs }: Attempt): Promise<string | undefined> {
+async function answerOf(holder: LockOwner, { path, temporary, answerMs }: Takeover): Promise<string | undefined> {
   const askedAt = (await stat(temporary)).mtimeMs;
   const end = performance.now() + answerMs;
   while (performance.now() < end) {
     const now = await readHolder(path);
     if (now?.token !== holder.token) return "changed";
     if (isRenewed(now, holder, askedAt)) return "It runs in another container or on another machine: end it there.";
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
   return undefined;
 }
@@ -171,30 +172,30 @@ function isRenewed(now: LockOwner, before: LockOwner, askedAt: number): boolean 
  * Replaces the dead holders. Returns false if another process was faster, or if the holder turned out to be alive.
  * `isAsked`: the holder was asked and did not answer.
  */
-async function succeed(attempt: Attempt, dead: readonly LockOwner[], isAsked: boolean): Promise<boolean> {
-  const { disk, path, token } = attempt;
-  const claims = dead.map((holder) => claimPath(path, holder));
-  const claim = claims.pop() ?? path;
-  if (!(await publish(attempt, claim)) && (await readHolder(claim))?.token !== token) return false;
+async function takeOver(options: Takeover, dead: readonly LockOwner[], isAsked: boolean): Promise<boolean> {
+  const { disk, path, token } = options;
+  const takeovers = dead.map((holder) => takeoverPath(path, holder));
+  const takeover = takeovers.pop() ?? path;
+  if (!(await publish(options, takeover)) && (await readHolder(takeover))?.token !== token) return false;
   try {
     const now = (await readHolders(path)).map((holder) => holder.token);
     const isUnchanged = now.join() === [...dead.map((holder) => holder.token), token].join();
     const last = (await readHolders(path)).at(-2); // it may have been renewed in the meantime
     const isAlive = isAsked
       ? last?.renewedAt !== dead.at(-1)?.renewedAt
-      : last !== undefined && (await whyHeld(last, attempt)) !== undefined;
+      : last !== undefined && (await whyHeld(last, options)) !== undefined;
     if (!isUnchanged || isAlive) {
-      await disk.unlink(claim).catch(ignoreMissing);
+      await disk.unlink(takeover).catch(ignoreMissing);
       return false;
     }
-    const isMoved = await disk.rename(claim, path).then(() => true, ignoreMissing);
-    if (!isMoved) return false; // the holder is alive and deleted the claim
+    const isMoved = await disk.rename(takeover, path).then(() => true, ignoreMissing);
+    if (!isMoved) return false; // the holder is alive and deleted the takeover file
   } catch (error) {
-    // A leftover claim would block all other processes while this process lives.
-    await disk.unlink(claim).catch(() => undefined);
+    // A leftover takeover file would block all other processes while this process lives.
+    await disk.unlink(takeover).catch(() => undefined);
     throw error;
   }
-  for (const older of claims) await disk.unlink(older).catch(() => undefined);
+  for (const older of takeovers) await disk.unlink(older).catch(() => undefined);
   return true;
 }
 
@@ -258,7 +259,7 @@ class LockKeeper {
     const { disk, token } = this.#options;
     const from = Date.now();
     await disk.touch(this.#path).catch(ignoreMissing);
-    await disk.unlink(claimPath(this.#path, { token })).catch(ignoreMissing);
+    await disk.unlink(takeoverPath(this.#path, { token })).catch(ignoreMissing);
     this.#isLost = !(await this.#isInPlace());
     this.#checkedAt = from;
   }
@@ -277,10 +278,10 @@ class LockKeeper {
   }
 }
 
-const claimPath = (path: string, dead: Pick<LockOwner, "token">): string => `${path}.after-${dead.token}`;
+const takeoverPath = (path: string, dead: Pick<LockOwner, "token">): string => `${path}.after-${dead.token}`;
 
 /** Publishes the complete lock as `target`. Returns false if the file exists. */
-async function publish({ disk, temporary, content }: Attempt, target: string): Promise<boolean> {
+async function publish({ disk, temporary, content }: Takeover, target: string): Promise<boolean> {
   try {
     await disk.link(temporary, target).catch((error: unknown) => {
       if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(errorCode(error) ?? "")) throw error;
@@ -302,13 +303,13 @@ async function writePlain(disk: Disk, path: string, content: Buffer): Promise<vo
   }
 }
 
-/** Returns the lock's holder, then the claim to succeed it, then the claim to succeed that one, and so on. */
+/** Returns the lock's holder, then the takeover file for it, then the one for that file, and so on. */
 async function readHolders(path: string): Promise<LockOwner[]> {
   const holders: LockOwner[] = [];
   let next = await readHolder(path);
-  while (next && holders.length < MAX_ATTEMPTS) {
+  while (next && holders.length < MAX_TRIES) {
     holders.push(next);
-    next = await readHolder(claimPath(path, next));
+    next = await readHolder(takeoverPath(path, next));
   }
   return holders;
 }
@@ -317,7 +318,7 @@ const HELD_HERE =
   "Join it in a terminal (troupe --attach <session>), or end that process first. It may be working: an idle one hands the session over.";
 
 /** Returns advice for a held lock, or `undefined` when its process is gone. */
-async function whyHeld(holder: LockOwner, { path, temporary }: Attempt): Promise<string | undefined> {
+async function whyHeld(holder: LockOwner, { path, temporary }: Takeover): Promise<string | undefined> {
   if (holder.unreadableSince !== undefined) {
     return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
   }

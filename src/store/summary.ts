@@ -9,7 +9,7 @@ import { isObject } from "../lib/json.ts";
 import { firstCharacters } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { decodeLine, NEWLINE } from "./log/line.ts";
-import { viewOf } from "./log/rewound.ts";
+import { visibleEvents } from "./log/rewound.ts";
 import type { SessionSummary } from "./store.ts";
 
 export function encodeSummary(summary: SessionSummary): string {
@@ -52,7 +52,7 @@ const TITLE_CHARACTERS = 80;
 
 /** Summarises the beginning of the log. `turns` counts only the turns that start there. */
 export function summariseHead(path: string, sessionId: string, changed: Date): SessionSummary {
-  return summaryOfEvents(viewOf(readHead(path)).events, sessionId, changed.toISOString());
+  return summaryOfEvents(visibleEvents(readHead(path)).events, sessionId, changed.toISOString());
 }
 
 export function summaryOfEvents(events: readonly SessionEvent[], sessionId: string, updatedAt: string): SessionSummary {

@@ -4,25 +4,25 @@ import type { Block } from "./blocks.ts";
 import { agentOf } from "./draft.ts";
 import { SessionView, type ViewSnapshot } from "./session-view.ts";
 
-/** Events between two checkpoints; more in a log that would have more than `MAX_CHECKPOINTS` of them. */
+/** Events between two snapshots; more in a log that would have more than `MAX_SNAPSHOTS` of them. */
 const MIN_INTERVAL = 500;
-const MAX_CHECKPOINTS = 64;
+const MAX_SNAPSHOTS = 64;
 
 /**
- * Random access to the views of a log, which may still grow. Checkpoints make a step cost the events since the last one, not
+ * Random access to the views of a log, which may still grow. Snapshots make a step cost the events since the last one, not
  * since the first.
  */
 export class Replay {
   readonly #events: SessionEvent[] = [];
   /** Index of the event that each rewind follows: the last one that it leaves. Every other event follows the one before it. */
   readonly #rewinds = new Map<number, number>();
-  readonly #checkpoints = new Map<number, ViewSnapshot>();
+  readonly #snapshots = new Map<number, ViewSnapshot>();
   #interval: number;
 
   /** Events that are not stored are left out: a log does not have them. */
   constructor(events: readonly SessionEvent[] = [], minInterval = MIN_INTERVAL) {
     for (const event of events) this.append(event);
-    this.#interval = Math.max(minInterval, Math.ceil(this.#events.length / MAX_CHECKPOINTS));
+    this.#interval = Math.max(minInterval, Math.ceil(this.#events.length / MAX_SNAPSHOTS));
   }
 
   /** The stored events. */
@@ -54,8 +54,8 @@ export class Replay {
   at(sequence: number): SessionView {
     const path: number[] = [];
     let index = Math.min(Math.max(0, Math.trunc(sequence)), this.#events.length) - 1;
-    for (; index >= 0 && !this.#checkpoints.has(index); index = this.#rewinds.get(index) ?? index - 1) path.push(index);
-    const start = this.#checkpoints.get(index);
+    for (; index >= 0 && !this.#snapshots.has(index); index = this.#rewinds.get(index) ?? index - 1) path.push(index);
+    const start = this.#snapshots.get(index);
     const view = start ? SessionView.restored(start) : new SessionView();
     for (const next of path.reverse()) {
       const event = this.#events[next];
@@ -66,16 +66,16 @@ export class Replay {
   }
 
   #keep(index: number, snapshot: ViewSnapshot): void {
-    this.#checkpoints.set(index, snapshot);
-    if (this.#checkpoints.size <= 2 * MAX_CHECKPOINTS) return;
+    this.#snapshots.set(index, snapshot);
+    if (this.#snapshots.size <= 2 * MAX_SNAPSHOTS) return;
     this.#interval *= 2;
-    for (const at of this.#checkpoints.keys()) if (at % this.#interval !== 0) this.#checkpoints.delete(at);
+    for (const at of this.#snapshots.keys()) if (at % this.#interval !== 0) this.#snapshots.delete(at);
   }
 
-  /** Makes the missing checkpoints, so that `at` is fast everywhere. The caller can pause after each part of the work. */
+  /** Makes the missing snapshots, so that `at` is fast everywhere. The caller can pause after each part of the work. */
   *prepare(): Generator<number> {
     for (let index = this.#interval; index < this.#events.length; index += this.#interval) {
-      if (this.#checkpoints.has(index)) continue;
+      if (this.#snapshots.has(index)) continue;
       this.at(index + 1);
       yield index;
     }

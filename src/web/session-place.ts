@@ -15,7 +15,7 @@ export interface SessionPlace extends Pick<Store, "revisions" | "list"> {
   /** Returns the ids of the sessions to fold. */
   choose(revisions: Awaited<ReturnType<Store["revisions"]>>): readonly string[];
   /** Returns undefined for a session that nobody has open. */
-  openness(sessionId: string, isFolded: boolean): Promise<Openness | undefined>;
+  holderOf(sessionId: string, isFolded: boolean): Promise<Openness | undefined>;
   /** Calls back when a session is added or removed. Undefined where that is not possible; `onLost` when it ends. */
   watch(onChange: () => void, onLost: () => void): (() => void) | undefined;
 }
@@ -51,7 +51,7 @@ export function localPlace(parts: {
         .slice(0, MAX_FOLDED)
         .filter(({ changedMs }) => Date.now() - changedMs < FOLDED_MS)
         .map(({ sessionId }) => sessionId),
-    async openness(sessionId, isFolded) {
+    async holderOf(sessionId, isFolded) {
       const asked = signIns.of(sessionId);
       if (live.isOpen(sessionId)) return { holder: "here", signIns: asked };
       const holder = isFolded ? await holdingProcess(home, sessionId) : undefined;

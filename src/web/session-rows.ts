@@ -240,7 +240,7 @@ export class SessionListRows {
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {
     const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
-    const open = await this.#options.place.openness(id, view !== undefined);
+    const open = await this.#options.place.holderOf(id, view !== undefined);
     const attention = view && open ? attentionOf(view, open) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {

@@ -119,7 +119,7 @@ describe("a compacted conversation", () => {
         const before = folded(events.slice(0, place));
         const after = folded(events.slice(0, place + 1));
         const changed = JSON.stringify(shown(before)) !== JSON.stringify(shown(after));
-        expect(after.epoch - before.epoch).toBe(changed ? 1 : 0);
+        expect(after.startVersion - before.startVersion).toBe(changed ? 1 : 0);
         // What follows the new first message is the end of what was there.
         if (changed) expect(shown(before).slice(1 - shown(after).length || Infinity)).toEqual(shown(after).slice(1));
       }),

@@ -2,9 +2,9 @@
 
 import { setTimeout } from "node:timers/promises";
 import type {
-  Activation,
   Engine,
   EngineWorker,
+  RunActivation,
   Work,
   WorkQuery,
   WorkState,
@@ -28,7 +28,7 @@ const LATELY_MS = 600_000;
 export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
   const entries = new Map<string, Entry>();
   const running = new Set<Promise<void>>();
-  let run: Activation | undefined;
+  let run: RunActivation | undefined;
 
   const change = (entry: Entry, state: WorkState): void => {
     entry.state = state;
@@ -43,13 +43,13 @@ export function memoryEngine({ now = Date.now, concurrency = 8 } = {}): Engine {
       start(first, run);
     }
   };
-  const start = (entry: Entry, activation: Activation): void => {
+  const start = (entry: Entry, activation: RunActivation): void => {
     change(entry, "running");
     const activity = activate(entry, activation, change).finally(() => running.delete(activity));
     running.add(activity);
     void activity.finally(next);
   };
-  const setRun = (activation: Activation | undefined): void => {
+  const setRun = (activation: RunActivation | undefined): void => {
     run = activation;
     next();
   };
@@ -108,7 +108,7 @@ function readyOf(entries: readonly Entry[]): readonly Entry[] {
 /** Runs an entry until it is done, cancelled or set aside. */
 async function activate(
   entry: Entry,
-  activation: Activation,
+  activation: RunActivation,
   change: (entry: Entry, state: WorkState) => void,
 ): Promise<void> {
   while (entry.state === "running") {

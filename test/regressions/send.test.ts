@@ -80,7 +80,7 @@ describe("A session", () => {
   });
 
   it("a session closes its log when another part cannot be closed", async () => {
-    const { session } = await stage([says("x")], { onClose: () => Promise.reject(new Error("shell stuck")) });
+    const { session } = await stage([says("x")], { releaseResources: () => Promise.reject(new Error("shell stuck")) });
     await session.sendAndWait({ prompt: "one" });
     let closed = false;
     const { log } = session.history;

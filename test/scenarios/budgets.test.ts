@@ -5,7 +5,7 @@ import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls, together, withUsage } from "../../src/model/faux/faux-step.ts";
 import { type ModelRequest, noUsage, type Usage } from "../../src/model/provider.ts";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
-import { Ledger, sharesOf } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../../src/session/budget/agent-limit.ts";
 import { Budget, type Limits } from "../../src/session/budget/budget.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { agent } from "../support/agent.ts";
@@ -196,7 +196,7 @@ describe("reservations", () => {
           const tree = grow(nodes);
           const registry = { get: (id: string) => tree.get(id) };
           const budget = new Budget([]);
-          const ledger = new Ledger();
+          const ledger = new AgentUsage();
           const under = new Map<string | undefined, number>();
           const everyone = [undefined, ...tree.keys()];
           for (const { agent: index, tokens, share } of moves) {
@@ -251,7 +251,7 @@ interface World {
   readonly session: Limits;
   readonly tree: ReadonlyMap<string, TaskRecord>;
   readonly registry: { get(id: string): TaskRecord | undefined };
-  readonly ledger: Ledger;
+  readonly ledger: AgentUsage;
 }
 
 function grow(nodes: readonly { parent: number; limits: Limits | undefined }[]): Map<string, TaskRecord> {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkpointWriter } from "../../src/context/compact-checkpoint.ts";
+import { summaryWriter } from "../../src/context/compaction-summary.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { calls, fails, says, stalls, withUsage } from "../../src/model/faux/faux-step.ts";
@@ -176,7 +176,7 @@ describe("the conversation after a compaction", () => {
       ...Array.from({ length: 10 }, () => read(3_500)),
       says("done"),
     ];
-    const parts = { writeCheckpoint: checkpointWriter(folder.path) };
+    const parts = { writeSummary: summaryWriter(folder.path) };
     const { session, store } = await small(script(), { parts });
     await session.sendAndWait({ prompt: "Read the files" });
     const ends = dataOf(session.events, "session.compaction_complete");
@@ -213,7 +213,7 @@ describe("the conversation after a compaction", () => {
     const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
     const { session, model } = await small(
       [summaries(summary(SUMMARY.replace("1. read", `1. the token is ${secret}`))), ...full, says("ok")],
-      { parts: { writeCheckpoint: checkpointWriter(folder.path) }, redactor },
+      { parts: { writeSummary: summaryWriter(folder.path) }, redactor },
     );
     await session.sendAndWait({ prompt: "go" });
     expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { noUsage } from "../../src/model/provider.ts";
-import { Ledger, sharesOf } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../../src/session/budget/agent-limit.ts";
 import { Reservations } from "../../src/session/budget/reservations.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 
@@ -15,8 +15,8 @@ it("the model calls of all agents of a factory's run are counted together, and e
     task("plain", {}),
   ];
   const registry = { get: (id: string) => tasks.find((one) => one.id === id) };
-  const ledger = new Ledger();
-  const call = { ...noUsage, costUsd: 0 } as Parameters<Ledger["apply"]>[1];
+  const ledger = new AgentUsage();
+  const call = { ...noUsage, costUsd: 0 } as Parameters<AgentUsage["apply"]>[1];
   for (const id of ["a", "below-a", "b", "other", "plain"]) ledger.apply(id, call);
   const shares = (id: string) => sharesOf(registry.get(id) as TaskRecord, { registry, ledger });
   expect(shares("below-a")).toMatchObject([{ owner: "run", limits: { turns: 5_000 }, spent: { turns: 3 } }]);

@@ -60,7 +60,7 @@ async function workshop(limits: Limits = {}) {
       roots: [folder.path],
       context: { cwd: folder.path },
       ports: { shells },
-      onClose: () => shells.closeAll(),
+      releaseResources: () => shells.closeAll(),
     });
     await session.sendAndWait({ prompt: "go" });
     await session.close();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { noUsage } from "../../src/model/provider.ts";
 import type { EventType, SessionEvent } from "../../src/protocol/event.ts";
 import { condense, tallyOf } from "../../src/session/compaction/condense.ts";
-import { viewOf } from "../../src/store/log/rewound.ts";
+import { visibleEvents } from "../../src/store/log/rewound.ts";
 import { seeded } from "../store/support.ts";
 import { foldAll, randomLog } from "./random-log.ts";
 
@@ -41,7 +41,7 @@ describe("a condensed list of events", () => {
   it(`a condensed list of events gives the same state as the whole list (${LOGS} logs)`, async () => {
     for (let seed = 1; seed <= LOGS; seed++) {
       const random = seeded(seed);
-      const { events } = viewOf(randomLog(random, 20 + Math.floor(random() * 250), { rewinds: seed % 3 === 0 }));
+      const { events } = visibleEvents(randomLog(random, 20 + Math.floor(random() * 250), { rewinds: seed % 3 === 0 }));
       const expected = await foldAll(events);
       for (let round = 0; round < 4; round++) {
         const cut = Math.floor(random() * events.length);

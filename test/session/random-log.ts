@@ -3,7 +3,7 @@ import type { EventData, EventType, SessionEvent } from "../../src/protocol/even
 import { lastModelOf } from "../../src/runtime/models/last-model.ts";
 import { InboxEntries } from "../../src/session/agents/inbox-entries.ts";
 import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
-import { Ledger } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage } from "../../src/session/budget/agent-limit.ts";
 import { Budget } from "../../src/session/budget/budget.ts";
 import { tallyOf } from "../../src/session/compaction/condense.ts";
 import { workSnapshot } from "../../src/session/compaction/work-snapshot.ts";
@@ -321,7 +321,7 @@ export function randomLog(random: Random, length: number, options: { rewinds?: b
 export async function foldAll(events: readonly SessionEvent[], removed: readonly SessionEvent[] = []) {
   const conversations = new Map<string | undefined, Conversation>([[undefined, new Conversation()]]);
   const introduction = new SessionPreamble();
-  const ledger = new Ledger();
+  const ledger = new AgentUsage();
   for (const event of events) {
     introduction.apply(event);
     const { agentId } = event;

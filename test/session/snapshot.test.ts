@@ -5,7 +5,7 @@ import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { snapshotRules } from "../../src/session/compaction/condense.ts";
 import { EventLog } from "../../src/session/event-log.ts";
-import { viewOf } from "../../src/store/log/rewound.ts";
+import { visibleEvents } from "../../src/store/log/rewound.ts";
 import type { SessionLog, Store } from "../../src/store/store.ts";
 import { encodeLog, hastyDisk, realStore, seeded, temporaryFolder } from "../store/support.ts";
 import { foldAll, randomLog } from "./random-log.ts";
@@ -206,7 +206,7 @@ describe("pages of a log", () => {
       const { random, lines } = logOf(900 + seed);
       const place = placeOf(seed % 5 === 0 ? damaged(lines, random) : Buffer.concat(lines));
       const log = await withSnapshots(place.root).open("one");
-      const expected = viewOf(await log.everything()).events;
+      const expected = visibleEvents(await log.everything()).events;
       expect(log.count).toBe(expected.length);
       const size = 1 + Math.floor(random() * 90);
       const pages: SessionEvent[] = [];

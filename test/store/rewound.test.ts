@@ -4,7 +4,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
-import { viewBefore, viewOf, viewUpTo } from "../../src/store/log/rewound.ts";
+import { viewBefore, viewUpTo, visibleEvents } from "../../src/store/log/rewound.ts";
 import { message, temporaryFolder } from "./support.ts";
 
 type Step =
@@ -53,7 +53,7 @@ describe("a log with rewinds", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const { all, view } = played(steps);
-        const { events, removed } = viewOf(all);
+        const { events, removed } = visibleEvents(all);
         expect(ids(events)).toEqual(view);
         expect(ids([...events, ...removed]).sort()).toEqual(ids(all).sort());
       }),
@@ -62,20 +62,20 @@ describe("a log with rewinds", () => {
 
   it("a log without rewinds is read at no extra cost", () => {
     const all = [message(1), message(2)];
-    expect(viewOf(all).events).toBe(all);
+    expect(visibleEvents(all).events).toBe(all);
   });
 
   it("a log with rewinds keeps events when damage removed what a rewind names", () => {
     const all = [message(1), message(2), message(3)];
     const rewound = mark(4, { upToEventId: message(2).id, lastEventId: message(1).id });
-    expect(ids(viewOf([...all, rewound]).events)).toEqual(ids([message(1), rewound]));
+    expect(ids(visibleEvents([...all, rewound]).events)).toEqual(ids([message(1), rewound]));
     // The event itself is gone, but the one before it is known; then that one is gone too.
     const without = all.filter(({ id }) => id !== message(2).id);
-    expect(ids(viewOf([...without, rewound]).events)).toEqual(ids([message(1), rewound]));
+    expect(ids(visibleEvents([...without, rewound]).events)).toEqual(ids([message(1), rewound]));
     const neither = [message(3)];
-    expect(ids(viewOf([...neither, rewound]).events)).toEqual(ids([message(3), rewound]));
+    expect(ids(visibleEvents([...neither, rewound]).events)).toEqual(ids([message(3), rewound]));
     const restored = mark(5, { upToEventId: "gone", restores: "gone" });
-    expect(ids(viewOf([...all, restored]).events)).toEqual(ids([...all, restored]));
+    expect(ids(visibleEvents([...all, restored]).events)).toEqual(ids([...all, restored]));
     expect(viewBefore(all, "gone")).toBeUndefined();
     expect(viewUpTo(all, "gone")).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { TroupeError } from "../../src/protocol/errors.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "../../src/store/assets.ts";
 import { forkedEvents } from "../../src/store/fork-log.ts";
-import { viewOf } from "../../src/store/log/rewound.ts";
+import { visibleEvents } from "../../src/store/log/rewound.ts";
 import { scanEvents } from "../../src/store/log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../../src/store/session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "../../src/store/store.ts";
@@ -36,20 +36,20 @@ export function memoryStore(): Store {
     ...logsOf(sessions),
     ...listingsOf(sessions),
     async read(sessionId) {
-      return { ...viewOf([...find(sessions, sessionId).events]), damage: [] };
+      return { ...visibleEvents([...find(sessions, sessionId).events]), damage: [] };
     },
     async *events(sessionId) {
-      yield* viewOf([...find(sessions, sessionId).events]).events;
+      yield* visibleEvents([...find(sessions, sessionId).events]).events;
     },
     recent: async () => undefined,
     async scan(sessionId, scan) {
-      return scanEvents(viewOf([...find(sessions, sessionId).events]).events, scan);
+      return scanEvents(visibleEvents([...find(sessions, sessionId).events]).events, scan);
     },
     async fork(sessionId, fork) {
       const session = find(sessions, sessionId);
       if (byId.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
       const { summary } = fork;
-      const visible = viewOf([...session.events]).events;
+      const visible = visibleEvents([...session.events]).events;
       byId.set(fork.sessionId, {
         ...emptySession(),
         summary,
@@ -157,10 +157,10 @@ function memoryLog(
   return {
     sessionId,
     directory,
-    ...viewOf(content),
-    count: viewOf(content).events.length,
+    ...visibleEvents(content),
+    count: visibleEvents(content).events.length,
     everything: async () => [...(peek()?.events ?? [])],
-    page: async (from, to) => viewOf(peek()?.events ?? []).events.slice(Math.max(0, from), Math.max(0, to)),
+    page: async (from, to) => visibleEvents(peek()?.events ?? []).events.slice(Math.max(0, from), Math.max(0, to)),
     snapshot: async () => false,
     damage: [],
     heldBy: undefined,

@@ -6,7 +6,7 @@ import { openCluster, submitWork } from "../../src/runtime/cluster/cluster.ts";
 import { setBudget, setRate } from "../../src/runtime/cluster/limits.ts";
 import { addRequest } from "../../src/runtime/cluster/requests.ts";
 import { setTenantRole } from "../../src/runtime/cluster/tenants.ts";
-import { noteEnd, noteSetAside, noteWaiting } from "../../src/runtime/cluster/work.ts";
+import { recordEnd, recordSetAside, recordWaiting } from "../../src/runtime/cluster/work.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
 import { linePage } from "../../src/store/postgres/line-pages.ts";
 import { postgresStore } from "../../src/store/postgres/postgres.ts";
@@ -282,7 +282,7 @@ async function seedWork(url: string, ids: { asking: string; poison: string; wait
   }
   await database.query("delete from troupe.queue where work_id <> $1", [ids.waiting]);
   await database.query("insert into troupe.session(id, epoch, tenant) values($1, 1, 'acme')", [ids.asking]);
-  await noteWaiting(database, ids.asking);
+  await recordWaiting(database, ids.asking);
   const permissionRequest = {
     ...{ kind: "shell", toolCallId: "c1", fullCommandText: `echo '${HOSTILE}'`, intention: "say it" },
     ...{
@@ -297,7 +297,7 @@ async function seedWork(url: string, ids: { asking: string; poison: string; wait
     typeof addRequest
   >[2];
   await addRequest(database, ids.asking, asked, ids.asking);
-  await noteSetAside(database, ids.poison, HOSTILE);
-  await noteEnd(database, ids.poison, { kind: "failed", message: HOSTILE });
+  await recordSetAside(database, ids.poison, HOSTILE);
+  await recordEnd(database, ids.poison, { kind: "failed", message: HOSTILE });
   await cluster.close();
 }

@@ -29,11 +29,11 @@ import {
   findWork,
   hasJoined,
   noteAbortOfAgents,
-  noteEnd,
-  noteSetAside,
-  noteStart,
-  noteWaiting,
   openWork,
+  recordEnd,
+  recordSetAside,
+  recordStart,
+  recordWaiting,
   tenantOf,
   type WorkOutcome,
   type WorkRow,
@@ -76,12 +76,12 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     throw new TroupeError("usage", `Session ${work.sessionId} belongs to another tenant.`);
   }
   if (await isBehind(work, database)) {
-    await noteWaiting(database, work.id, claim);
+    await recordWaiting(database, work.id, claim);
     // The earlier message may have ended meanwhile.
     if (await isBehind(work, database)) return "waiting";
   }
   for (;;) {
-    const losses = await noteStart(database, work.id, parts);
+    const losses = await recordStart(database, work.id, parts);
     if (losses === undefined) return endedBy(work, parts);
     if (losses >= MAX_LOSSES) {
       const outcome = await setAside(work, losses, parts);
@@ -91,7 +91,7 @@ export async function activate(work: WorkRow, parts: ActivationParts): Promise<W
     }
     const outcome = await takenOutcome(work, parts);
     if (outcome !== "waiting") return outcome;
-    await noteWaiting(database, work.id, claim);
+    await recordWaiting(database, work.id, claim);
     // An answer or an end that came meanwhile found no parked work. An answer that arrives later submits an activation.
     const isDue =
       (await isAnswered(database, work.id)) ||
@@ -124,7 +124,7 @@ type Ended = Pick<WorkRow, "id" | "sessionId" | "parent">;
 export async function setAside(work: Ended, losses: number, parts: EndParts): Promise<WorkOutcome> {
   const message = `Suspended: ${losses} workers in a row were lost while they ran this job, the last ones while they ran nothing else.`;
   const outcome: WorkOutcome = { kind: "failed", message };
-  await noteSetAside(parts.database, work.id, message);
+  await recordSetAside(parts.database, work.id, message);
   await endWork(work, outcome, parts);
   return outcome;
 }
@@ -148,7 +148,7 @@ export async function endWork(work: Ended, outcome: WorkOutcome, { database, sub
       if (agent.waitingAt !== null) await submit(agent, abortReason(agent));
   }
   await endRequests(database, work.id, { claim });
-  if (!(await noteEnd(database, work.id, outcome, claim))) return;
+  if (!(await recordEnd(database, work.id, outcome, claim))) return;
   const parent = work.parent === null ? undefined : await findWork(database, work.parent);
   if (parent?.waitingAt != null) await submit(parent, work.id);
   const next = (await openWork(database, work.sessionId)).find(({ waitingAt }) => waitingAt !== null);

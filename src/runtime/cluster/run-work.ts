@@ -16,7 +16,7 @@ import type { Store } from "../../store/store.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { type ActivationParts, activate, endWork, isSuspect } from "./activation.ts";
-import { agentsElsewhere } from "./agents/agents-elsewhere.ts";
+import { remoteAgents } from "./agents/agents-elsewhere.ts";
 import { childRequest } from "./agents/child-session.ts";
 import { usageSince } from "./agents/child-usage.ts";
 import { type CheckoutOptions, checkOut, lastKept } from "./checkout.ts";
@@ -59,7 +59,7 @@ export interface WorkRunnerParts {
 /** Work that fails this often on one worker, without an outage of the database, fails for good. */
 const MAX_FAILURES = 10;
 
-export function workRunner(parts: WorkRunnerParts): Activation {
+export function workRunner(parts: WorkRunnerParts): RunActivation {
   const { database, claims, tenant, report } = parts;
   const turnstile = new Turnstile();
   const failures = new Map<string, number>();
@@ -118,7 +118,7 @@ function activationParts(parts: WorkRunnerParts, claim: SessionClaim): Omit<Acti
       let keeper: WorkspaceKeeper | undefined;
       const opened = deferred<WorkspaceKeeper | undefined>();
       const own = await requestFor(work, workTree, parts);
-      const elsewhere = agentsElsewhere({
+      const elsewhere = remoteAgents({
         ...{ work, database, effects },
         submit: (child) => parts.engine().submit(child),
         submitAgain: parts.submit,

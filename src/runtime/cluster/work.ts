@@ -144,7 +144,7 @@ export const during = (claim: Condition | undefined, by: number): string =>
  * Notes that a worker begins. Returns how many workers in a row were lost while they ran it; undefined if the claim is no
  * longer valid or the work has ended.
  */
-export async function noteStart(
+export async function recordStart(
   queries: Queries,
   id: string,
   { worker, claim }: { readonly worker: string; readonly claim?: Condition },
@@ -163,7 +163,7 @@ export async function noteStart(
 }
 
 /** Stores the reason why no worker takes the work up any more. */
-export async function noteSetAside(queries: Queries, id: string, reason: string): Promise<void> {
+export async function recordSetAside(queries: Queries, id: string, reason: string): Promise<void> {
   await queries.query("update troupe.work set set_aside = $2 where id = $1 and outcome is null", [id, reason]);
 }
 
@@ -187,7 +187,7 @@ export async function tenantOf(queries: Queries, sessionId: string): Promise<str
 }
 
 /** Stores that it waits for an answer, without a worker. A wait is no failed start. */
-export async function noteWaiting(queries: Queries, id: string, claim?: Condition): Promise<void> {
+export async function recordWaiting(queries: Queries, id: string, claim?: Condition): Promise<void> {
   await queries.query(
     `with parked as (
        update troupe.work set waiting_at = clock_timestamp(), starts = 0, worker = null
@@ -250,7 +250,12 @@ export async function lastWork(queries: Queries, sessionId: string): Promise<Wor
 }
 
 /** Stores the outcome once. The first one counts. Returns false if there was one, or the claim is no longer valid. */
-export async function noteEnd(queries: Queries, id: string, outcome: WorkOutcome, claim?: Condition): Promise<boolean> {
+export async function recordEnd(
+  queries: Queries,
+  id: string,
+  outcome: WorkOutcome,
+  claim?: Condition,
+): Promise<boolean> {
   const { count } = await queries.query(
     `with ended as (
        update troupe.work set outcome = $2, ended_at = clock_timestamp(), waiting_at = null

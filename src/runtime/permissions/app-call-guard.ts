@@ -14,7 +14,7 @@ import { judgeUnasked } from "../../session/requests/permit.ts";
 import { permitOutsideCall } from "../../session/requests/permit-outside-call.ts";
 import type { PermissionRequest } from "../../session/requests/requests.ts";
 import type { Session } from "../../session/session.ts";
-import { hookedCalls, hookOpinion } from "../../session/turn/hooked-calls.ts";
+import { hookedCalls, hookVerdict } from "../../session/turn/hooked-calls.ts";
 import { toToolResult } from "../../tools/mcp/result.ts";
 import type { McpServerConfig, McpToolDefinition } from "../../tools/mcp/server.ts";
 import { ToolError } from "../../tools/tool-error.ts";
@@ -110,7 +110,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const question = { access, toolName, cwd: session.workspace.cwd };
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "the user of the app asked for it" };
-  const hookDecision = hookOpinion(session.permissions.hooks);
+  const hookDecision = hookVerdict(session.permissions.hooks);
   const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, {
     question,

@@ -6,7 +6,7 @@ import { Budget } from "../../session/budget/budget.ts";
 import { EventLog } from "../../session/event-log.ts";
 import { finishRewinds } from "../../session/rewind/rewind-files.ts";
 import { Rewinds } from "../../session/rewind/rewinds.ts";
-import { viewOf } from "../../store/log/rewound.ts";
+import { visibleEvents } from "../../store/log/rewound.ts";
 import type { SessionLog, Store } from "../../store/store.ts";
 import { summaryOfEvents } from "../../store/summary.ts";
 import { undoSeal } from "../undo-seal.ts";
@@ -27,7 +27,7 @@ export async function keptRewinds(
   const rewinds = new Rewinds({
     files,
     everything: () => log.everything(),
-    view: async () => (events.past.isComplete ? events.events : viewOf(await log.everything()).events),
+    view: async () => (events.past.isComplete ? events.events : visibleEvents(await log.everything()).events),
     lastEventId: () => events.events.at(-1)?.id,
     newId: () => stamp.id("rewind"),
     isBusy: () => {

@@ -2,7 +2,7 @@
  * Builds the options of a session. This folder turns a request and a folder into a session; each step of
  * `prepareSession` is a file here or in the sibling folder of its subject.
  */
-import { checkpointWriter, checkpointWriterTo } from "../../context/compact-checkpoint.ts";
+import { summaryWriter, summaryWriterTo } from "../../context/compaction-summary.ts";
 import { defined } from "../../lib/defined.ts";
 import { sweepTemporaries } from "../../lib/node/temporaries.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -26,7 +26,7 @@ import { type MainAgent, resolveMainAgent } from "./main-agent.ts";
 import { mainAgentChoice } from "./main-agent-choice.ts";
 import { checkRunner, readPlan } from "./modes.ts";
 import { promptAndToolsWhenReady } from "./prompt-and-tools.ts";
-import { sessionAgents } from "./session-agents.ts";
+import { agentPoolOptionsOf } from "./session-agents.ts";
 import { contextWatch } from "./session-context.ts";
 import { sessionExtensions } from "./session-extensions.ts";
 import { loadSessionHooks } from "./session-hooks.ts";
@@ -85,8 +85,8 @@ async function buildParts(setup: SessionSetup) {
   const rules = sessionRules(setup, workspace);
   const backends = toolBackends(setup, { workspace, rules });
   await sweepLeftovers(setup, backends);
-  const isAlone = request.agents?.delegation === false;
-  const agents = isAlone ? undefined : new LiveAgents(workspace, setup.listener, log.events);
+  const isWithoutAgents = request.agents?.delegation === false;
+  const agents = isWithoutAgents ? undefined : new LiveAgents(workspace, setup.listener, log.events);
   const board = await boardOf(setup, mainAgent, backends);
   const memory = await memoryOf(setup, { mainAgent, redactor: backends.redactor });
   const search = sessionSearch(setup, workspace);
@@ -103,10 +103,20 @@ async function buildParts(setup: SessionSetup) {
   const skills = sessionSkills(setup, workspace);
   const promptAndTools = await sessionPrompt(setup, { mainAgent, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await loadSessionHooks(setup, { workspace, requested: backends.requested });
-  const workspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
+  const agentWorkspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const { redactor } = backends;
-  const ofAgents = { mainAgent, promptAndTools, choice, workspaces, servers, board, memory, rules, redactor };
-  const agentPool = agents && sessionAgents(setup, { agents, ...ofAgents });
+  const agentParts = {
+    mainAgent,
+    promptAndTools,
+    choice,
+    workspaces: agentWorkspaces,
+    servers,
+    board,
+    memory,
+    rules,
+    redactor,
+  };
+  const agentPool = agents && agentPoolOptionsOf(setup, { agents, ...agentParts });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, requested: backends.requested });
   const factories = lateFactories(setup, workspace);
@@ -125,7 +135,7 @@ async function buildParts(setup: SessionSetup) {
     skills,
     promptAndTools,
     hooks,
-    workspaces,
+    workspaces: agentWorkspaces,
     agentPool,
     agentChoice,
     extensions,
@@ -139,10 +149,10 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
   const { request, models, listener } = setup;
   const { mainAgent, workspace, rules, backends, mcp, memory, board, search, extensions } = built;
   return {
-    ...askedFor(setup),
-    ...ruled(setup, { rules, backends }),
-    ...kept(setup, backends),
-    ...callbacks(setup, built, late),
+    ...optionsOfRequest(setup),
+    ...permissionOptions(setup, { rules, backends }),
+    ...storageOptions(setup, backends),
+    ...callbackOptions(setup, built, late),
     keepOutput: outputKeeper(setup, rules.roots),
     get limits() {
       return mainAgent.limits();
@@ -186,7 +196,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
 }
 
 /** Returns the functions that the session calls when something happens to it. */
-function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts) {
+function callbackOptions({ tracing }: SessionSetup, built: BuiltParts, late: LateParts) {
   const { backends, agents, factories, memory, context } = built;
   return {
     onRewound: (events: readonly SessionEvent[]) => {
@@ -198,8 +208,8 @@ function callbacks({ tracing }: SessionSetup, built: BuiltParts, late: LateParts
       agents?.watch();
       context.look();
     },
-    onEnd: () => runAll([() => factories?.close(), () => memory?.close()]),
-    onClose: () => end({ ...built, ...late }).finally(() => tracing?.ended()),
+    beforeShutdown: () => runAll([() => factories?.close(), () => memory?.close()]),
+    releaseResources: () => end({ ...built, ...late }).finally(() => tracing?.ended()),
   };
 }
 
@@ -244,7 +254,7 @@ async function boardOf(setup: SessionSetup, mainAgent: MainAgent, { redactor }: 
 }
 
 /** Returns the options that the request decides alone. */
-function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
+function optionsOfRequest({ request, log, stamp, context, tracing }: SessionSetup) {
   const { name, mode, model, agents, resume } = request;
   return {
     version,
@@ -269,7 +279,7 @@ function askedFor({ request, log, stamp, context, tracing }: SessionSetup) {
   };
 }
 
-function ruled(
+function permissionOptions(
   { context, listener }: SessionSetup,
   { rules, backends }: { rules: SessionRules; backends: ToolBackends },
 ) {
@@ -288,7 +298,7 @@ function ruled(
 }
 
 /** Returns how history is stored: redacted, limited, and compacted when it grows too long. */
-function kept(setup: SessionSetup, { redactor, database }: ToolBackends) {
+function storageOptions(setup: SessionSetup, { redactor, database }: ToolBackends) {
   const { request, log, disk, environment, listener } = setup;
   const readTodos = () => database.readTodos();
   return {
@@ -297,7 +307,7 @@ function kept(setup: SessionSetup, { redactor, database }: ToolBackends) {
     compactions: new Compactions({
       options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
-      writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
+      writeSummary: log.elsewhere ? summaryWriterTo(log.elsewhere) : summaryWriter(log.directory, disk),
       carriedState: (key) => {
         const { agents, events = [] } = listener.session ?? {};
         return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });

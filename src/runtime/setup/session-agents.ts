@@ -20,7 +20,7 @@ import type { ToolBackends } from "./tool-backends.ts";
 import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** Returns the agents that may work for the main agent, and how each is equipped. */
-export function sessionAgents(
+export function agentPoolOptionsOf(
   setup: SessionSetup,
   how: {
     agents: LiveAgents;

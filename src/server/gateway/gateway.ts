@@ -119,7 +119,7 @@ export class Gateway implements Servable {
   }
 
   async #join(session: RemoteSession, connection: ClientConnection, params: CreateParams): Promise<void> {
-    connection.requireThere();
+    connection.requireConnected();
     await session.join(connection, params);
     // It may have disconnected meanwhile.
     if (connection.isClosed) this.leave(connection, session.id);

@@ -17,7 +17,7 @@ import { Registry } from "../../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../../tools/tool.ts";
-import { Ledger, sharesOf } from "../budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../budget/agent-limit.ts";
 import type { Budget, Limits } from "../budget/budget.ts";
 import type { Expected } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
@@ -64,7 +64,7 @@ export class AgentPool {
   readonly #conversations = new Map<string, Conversation>();
   readonly #agentSetups = new Map<string, Promise<AgentSetup>>();
   readonly #callbackTasks = new CallbackTasks();
-  readonly #ledger = new Ledger();
+  readonly #ledger = new AgentUsage();
   readonly #lifecycle: AgentLifecycle;
 
   constructor(parts: AgentPoolParts) {

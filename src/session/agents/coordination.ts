@@ -23,7 +23,7 @@ import {
 } from "../../tools/coordination/coordination.ts";
 import { WORKER_ONLY_TOOLS } from "../../tools/coordination/tool-groups.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { Ledger } from "../budget/agent-limit.ts";
+import type { AgentUsage } from "../budget/agent-limit.ts";
 import type { CallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
@@ -35,7 +35,7 @@ export interface CoordinationParts {
   readonly registry: Registry;
   readonly callbackTasks: CallbackTasks;
   readonly options: Pick<AgentPoolOptions, "agentSetup" | "workersRefused">;
-  readonly ledger: Ledger;
+  readonly ledger: AgentUsage;
   readonly stamp: Stamp;
   /** Returns the current tools of the requesting agent. */
   tools(): readonly Tool[];

@@ -6,7 +6,7 @@ import { type Amount, addAmounts, type BudgetAccount, nothing } from "./reservat
 type Spent = Pick<EventData<"troupe.usage">, "inputTokens" | "outputTokens" | "costUsd" | "calls">;
 
 /** The usage of each agent, updated as soon as it is emitted. The registry learns of it only once it is on disk. */
-export class Ledger {
+export class AgentUsage {
   readonly #own = new Map<string, Amount>();
   readonly #output = new Map<string, number>();
 
@@ -44,7 +44,10 @@ export class Ledger {
 }
 
 /** Returns the budgets that apply to an agent, its own first. Usage of its subagents counts against its own budget. */
-export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): BudgetAccount[] {
+export function sharesOf(
+  task: TaskRecord,
+  what: { registry: Pick<Registry, "get">; ledger: AgentUsage },
+): BudgetAccount[] {
   const { registry, ledger } = what;
   const line = lineage(task.id, registry);
   const shares = line.flatMap(({ id: owner, spec: { limits } }) =>

@@ -2,11 +2,12 @@
  * One compaction: the hook, the model call, the checkpoint file and the event that applies it. Nothing changes before
  * that event.
  */
-import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
+
 import { summaryCharacters } from "../../context/compact-message.ts";
 import { summaryRequest } from "../../context/compact-request.ts";
 import { type CarriedState, readSummary, type Summary } from "../../context/compact-summary.ts";
 import { messageTokens } from "../../context/compact-tokens.ts";
+import type { WriteSummary } from "../../context/compaction-summary.ts";
 import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -40,7 +41,7 @@ export type CompactionEnd =
 export interface CompactionServices {
   readonly meter: ContextMeter;
   nextCheckpoint(): number;
-  readonly writeCheckpoint: WriteCheckpoint | undefined;
+  readonly writeSummary: WriteSummary | undefined;
   carriedState(cacheKey: string): Promise<CarriedState>;
 }
 
@@ -52,7 +53,7 @@ export async function compactOnce(
 ): Promise<CompactionEnd> {
   const { history, emit, model } = run;
   const { usage, trigger } = request;
-  const { epoch } = history.conversation;
+  const { startVersion } = history.conversation;
   const { messagesLength: _, ...tokens } = usage;
   const messages = (await history.messages()).slice(0, request.cut);
   void emit("session.compaction_start", { ...tokens, model: model.model, trigger });
@@ -68,7 +69,7 @@ export async function compactOnce(
   if (!summary) return failed("The model wrote no summary.");
   const kept = await keep(run, services, summary);
   await history.messages(); // include messages that arrived meanwhile
-  if (history.conversation.epoch !== epoch) return failed("The conversation was changed meanwhile.");
+  if (history.conversation.startVersion !== startVersion) return failed("The conversation was changed meanwhile.");
   const data = completeData({ run, services, request, reply, summary, kept });
   if (!data) return failed("There is nothing left to summarise.");
   await emit("session.compaction_complete", data);
@@ -117,11 +118,11 @@ async function summaryOf(
 /** Writes the checkpoint file. The file is optional: the summary is in the log. */
 async function keep({ emit }: CompactionRun, services: CompactionServices, summary: Summary) {
   const checkpointNumber = services.nextCheckpoint();
-  if (!services.writeCheckpoint) return { checkpointNumber };
+  if (!services.writeSummary) return { checkpointNumber };
   try {
     return {
       checkpointNumber,
-      checkpointPath: await services.writeCheckpoint({ number: checkpointNumber, ...summary }),
+      checkpointPath: await services.writeSummary({ number: checkpointNumber, ...summary }),
     };
   } catch (error) {
     const message = `The checkpoint could not be written to a file: ${String(error)}`;

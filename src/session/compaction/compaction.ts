@@ -6,8 +6,9 @@
  * leave out old results and say so.
  * This folder also measures contexts and condenses the log for snapshots.
  */
-import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
+
 import type { CarriedState } from "../../context/compact-summary.ts";
+import type { WriteSummary } from "../../context/compaction-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionRun, type ContextState, freshState } from "./agent-context.ts";
@@ -19,7 +20,7 @@ interface CompactionsParts {
   readonly options?: CompactionOptions;
   /** The log so far. Checkpoint numbers continue from it. */
   readonly events: readonly SessionEvent[];
-  readonly writeCheckpoint?: WriteCheckpoint;
+  readonly writeSummary?: WriteSummary;
   /** Returns the state that accompanies the summary of the agent with this cache key: todos, agents, the plan. */
   readonly carriedState?: (cacheKey: string) => Promise<CarriedState>;
 }
@@ -69,11 +70,11 @@ export class Compactions {
   }
 
   #services(): CompactionServices {
-    const { writeCheckpoint, carriedState } = this.#parts;
+    const { writeSummary, carriedState } = this.#parts;
     return {
       meter: this.meter,
       nextCheckpoint: () => ++this.#checkpoints,
-      writeCheckpoint,
+      writeSummary,
       carriedState: async (cacheKey) => (await carriedState?.(cacheKey)) ?? {},
     };
   }

@@ -58,7 +58,7 @@ export function condense(events: readonly SessionEvent[]): readonly SessionEvent
   const kept: SessionEvent[] = [];
   for (const [index, event] of events.entries()) {
     const agent = facts.agents.get(event.agentId);
-    const isLive = index >= last || !agent || index >= agent.horizon;
+    const isLive = index >= last || !agent || index >= agent.keepFromIndex;
     if (isLive && event.type !== "troupe.agent_state") kept.push(event);
     else if (!isLive) kept.push(...remains(event, index, facts));
   }
@@ -104,7 +104,7 @@ export function tallyOf(events: readonly SessionEvent[]): ConversationCounts {
 
 interface AgentFacts {
   /** Events of the agent from this index on are kept because one of its calls is open. */
-  readonly horizon: number;
+  readonly keepFromIndex: number;
   readonly data: Omit<EventData<"troupe.agent_state">, "dropped">;
 }
 
@@ -138,7 +138,7 @@ function factsOf(events: readonly SessionEvent[], end: number): Facts {
   const agents = new Map<string | undefined, AgentFacts>();
   for (const [agentId, conversation] of conversations) {
     const indexes = conversation.openCalls.map(({ call }) => asked.get(callKey(agentId, call.toolCallId)) ?? 0);
-    agents.set(agentId, { horizon: Math.min(end, ...indexes), data: stateOf(agentId, conversation, tasks) });
+    agents.set(agentId, { keepFromIndex: Math.min(end, ...indexes), data: stateOf(agentId, conversation, tasks) });
   }
   return { agents, watched, answered, chosen: chosenOf(events, end) };
 }

@@ -86,15 +86,15 @@ export const initialState: AutopilotState = { continues: 0, still: 0 };
 
 /** Returns the next step after the agent has stopped. */
 export function afterStop(
-  flight: AutopilotState,
+  state: AutopilotState,
   stop: AutopilotStop,
   options: AutopilotOptions,
 ): [AutopilotState, AutopilotStep] {
-  if (stop.kind !== "done") return [flight, { kind: "end", verdict: verdictOf(stop) }];
+  if (stop.kind !== "done") return [state, { kind: "end", verdict: verdictOf(stop) }];
   const { facts } = stop;
-  if (facts.completed) return afterCompletion(seen(flight, facts), facts.completed.summary, options);
-  if (!stop.autopilot) return [flight, { kind: "end", verdict: { kind: "left" } }];
-  const next = seen(flight, facts);
+  if (facts.completed) return afterCompletion(seen(state, facts), facts.completed.summary, options);
+  if (!stop.autopilot) return [state, { kind: "end", verdict: { kind: "left" } }];
+  const next = seen(state, facts);
   // Remember this run until the agent is woken again. Waiting does not count as a lack of progress.
   if (stop.pending) return [{ ...next, still: 0 }, { kind: "wait" }];
   return goOn(next, reminderText.trim(), options, {
@@ -105,25 +105,25 @@ export function afterStop(
 
 /** Returns the next step after the check has run. */
 function afterCheck(
-  flight: AutopilotState,
+  state: AutopilotState,
   check: { readonly result: CheckResult; readonly summary?: string },
   options: AutopilotOptions,
 ): [AutopilotState, AutopilotStep] {
   const { result, summary } = check;
   const said = summary === undefined ? {} : { summary };
   if (result.exitCode === 0) {
-    return [flight, { kind: "end", verdict: { kind: "complete", verified: true, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "complete", verified: true, ...said } }];
   }
   const { check: command = "" } = options;
   if (result.exitCode === null && result.output === "") {
     const reason = "the check could not be run to its end";
-    return [flight, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
   }
   const reason = checkText(command, result);
   if (result.exitCode === CANNOT_RUN || result.exitCode === NOT_FOUND) {
-    return [flight, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
   }
-  const next = { ...flight, lastCheck: reason };
+  const next = { ...state, lastCheck: reason };
   return goOn(next, checkMessage(command, result), options, { kind: "failed", reason });
 }
 
@@ -154,7 +154,7 @@ export async function runAutopilot(
   options: AutopilotOptions,
   ports: AutopilotPorts,
 ): Promise<AutopilotVerdict> {
-  let [flight, step] = afterStop(initialState, first, options);
+  let [state, step] = afterStop(initialState, first, options);
   for (;;) {
     switch (step.kind) {
       case "end":
@@ -162,15 +162,15 @@ export async function runAutopilot(
       case "check": {
         const { kind: _, command, ...said } = step;
         const result = await ports.runCheck(command);
-        [flight, step] = afterCheck(flight, { result, ...said }, options);
+        [state, step] = afterCheck(state, { result, ...said }, options);
         if (step.kind === "send") ports.checkFailed?.(checkText(command, result));
         break;
       }
       case "send":
-        [flight, step] = afterStop(flight, await ports.send(step.message), options);
+        [state, step] = afterStop(state, await ports.send(step.message), options);
         break;
       case "wait":
-        [flight, step] = afterStop(flight, await ports.nextStop(), options);
+        [state, step] = afterStop(state, await ports.nextStop(), options);
     }
   }
 }
@@ -192,45 +192,45 @@ export function verdictText(verdict: AutopilotVerdict): string {
 }
 
 function afterCompletion(
-  flight: AutopilotState,
+  state: AutopilotState,
   summary: string | undefined,
   options: AutopilotOptions,
 ): [AutopilotState, AutopilotStep] {
   const said = summary === undefined ? {} : { summary };
   if (options.check !== undefined) {
-    if (flight.still >= MAX_STILL) {
-      const last = flight.lastCheck === undefined ? "" : `; ${flight.lastCheck}`;
-      return [flight, blocked(`the check keeps failing and nothing changes${last}`)];
+    if (state.still >= MAX_STILL) {
+      const last = state.lastCheck === undefined ? "" : `; ${state.lastCheck}`;
+      return [state, blocked(`the check keeps failing and nothing changes${last}`)];
     }
-    return [flight, { kind: "check", command: options.check, ...said }];
+    return [state, { kind: "check", command: options.check, ...said }];
   }
   const verdict: AutopilotVerdict =
     options.verification === "required"
       ? { kind: "unverified", reason: "no check was given", ...said }
       : { kind: "complete", verified: false, ...said };
-  return [flight, { kind: "end", verdict }];
+  return [state, { kind: "end", verdict }];
 }
 
 /** Continues the agent, unless there was no progress or the maximum is reached. */
 function goOn(
-  flight: AutopilotState,
+  state: AutopilotState,
   message: string,
   options: AutopilotOptions,
   otherwise: AutopilotVerdict,
 ): [AutopilotState, AutopilotStep] {
-  if (flight.still >= MAX_STILL) {
-    return [flight, blocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
+  if (state.still >= MAX_STILL) {
+    return [state, blocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
   }
-  if (flight.continues >= maxContinues(options)) return [flight, { kind: "end", verdict: otherwise }];
+  if (state.continues >= maxContinues(options)) return [state, { kind: "end", verdict: otherwise }];
   return [
-    { ...flight, continues: flight.continues + 1 },
+    { ...state, continues: state.continues + 1 },
     { kind: "send", message },
   ];
 }
 
 /** Counts a continuation without progress: no file or todo changed, and no calls, or the same calls or answer again. */
-function seen(flight: AutopilotState, facts: RunFacts): AutopilotState {
-  const { last, continues, still, lastCheck } = flight;
+function seen(state: AutopilotState, facts: RunFacts): AutopilotState {
+  const { last, continues, still, lastCheck } = state;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
   const isStill = continues > 0 && !facts.changed && isRepeated;
   return { continues, still: isStill ? still + 1 : 0, last: facts, ...defined({ lastCheck }) };

@@ -24,11 +24,11 @@ export class ModeState {
    * The number of answers that autopilot is currently continuing. While it is above zero, an idle session in autopilot
    * is not done.
    */
-  flights = 0;
+  autopilotRuns = 0;
 
   /** The mode that an idle event names: autopilot if the session will continue automatically. */
   get resting(): { readonly mode?: "autopilot" } {
-    return this.flights > 0 && this.#current === "autopilot" ? { mode: "autopilot" } : {};
+    return this.autopilotRuns > 0 && this.#current === "autopilot" ? { mode: "autopilot" } : {};
   }
 
   get current(): SessionMode {

@@ -12,7 +12,7 @@ export interface PendingRequest {
   /** The data from the log; empty if only the id is logged. */
   readonly data: object;
   /** It was asked in another working directory, where the same text meant something else. */
-  readonly isElsewhere?: boolean;
+  readonly isFromOtherFolder?: boolean;
   /** An earlier answer, so that the same is not asked twice. */
   readonly answer?: AnyAnswer;
 }
@@ -34,7 +34,7 @@ export function toolCallOf(data: object, options: { readonly toolCallId?: string
  */
 export function isSameRequest(left: PendingRequest, asked: object): "same" | "changed" | "other" {
   if (left.kind !== "permission") return "same";
-  if (left.isElsewhere) return left.answer === undefined ? "changed" : "other";
+  if (left.isFromOtherFolder) return left.answer === undefined ? "changed" : "other";
   const [before, now] = [left.data, asked] as Partial<EventData<"permission.requested">>[];
   if (JSON.stringify(before?.permissionRequest) === JSON.stringify(now?.permissionRequest)) return "same";
   const isPending = left.answer === undefined;

@@ -47,7 +47,7 @@ export function pendingWork(
   const folder = folderOf(events) ?? cwd;
   const here = (request: PendingRequest): PendingRequest => {
     if (folder === cwd) return request;
-    if (!isOwnFolder?.(folder)) return { ...request, isElsewhere: true };
+    if (!isOwnFolder?.(folder)) return { ...request, isFromOtherFolder: true };
     return { ...request, data: moved(request.data, { from: folder, to: cwd }) };
   };
   return {

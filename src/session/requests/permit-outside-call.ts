@@ -3,7 +3,7 @@ import { decide } from "../../permissions/decide.ts";
 import { isRememberable, permissionRequest } from "../../permissions/request.ts";
 import type { Access } from "../../protocol/permission.ts";
 import type { Session } from "../session.ts";
-import { hookOpinion } from "../turn/hooked-calls.ts";
+import { hookVerdict } from "../turn/hooked-calls.ts";
 import { judgeUnasked } from "./permit.ts";
 import type { PermissionRequest } from "./requests.ts";
 
@@ -23,7 +23,7 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   const facts = { isRememberable: isRememberable(known, question) };
   // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
-  const hookDecision = hookOpinion(session.permissions.hooks);
+  const hookDecision = hookVerdict(session.permissions.hooks);
   const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, { question, decision, request });
   if (verdict) return verdict.allowed;

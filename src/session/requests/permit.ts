@@ -139,10 +139,10 @@ export async function judgeUnasked(
   },
 ): Promise<Verdict | undefined> {
   const { question, decision, request, approvedBy } = what;
-  if (decision.decision === "deny") return ruled(decision);
+  if (decision.decision === "deny") return permissionResult(decision);
   const hookDecision = await askHooks(options, question, request);
   if (hookDecision.kind === "deny") return deniedByHook(options, request, hookDecision);
-  if (decision.decision === "allow") return ruled(decision);
+  if (decision.decision === "allow") return permissionResult(decision);
   // A hook's approval replaces the user's only if no rule and no policy requires asking.
   const standIn = hookDecision.kind === "allow" ? hookDecision.by : approvedBy;
   if (standIn === undefined || decision.by !== "default") return undefined;
@@ -191,7 +191,7 @@ async function announceHook(
   await emit("permission.completed", { requestId, result });
 }
 
-function ruled({ decision, by, reason, rule }: Decision): Verdict {
+function permissionResult({ decision, by, reason, rule }: Decision): Verdict {
   return { allowed: decision === "allow", by, reason, ...defined({ rule: rule?.text }) };
 }
 

@@ -1,5 +1,5 @@
 import type { Emit, EventData } from "../../protocol/event.ts";
-import { viewOf } from "../../store/log/rewound.ts";
+import { visibleEvents } from "../../store/log/rewound.ts";
 import type { AgentPool } from "../agents/agent-pool.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
@@ -90,7 +90,7 @@ export class SessionRewinds {
       ({ Rewinds: Made }) =>
         new Made({
           // A long session does not hold all events in memory.
-          view: async () => (log.past.isComplete ? log.events : viewOf(await options.log.everything()).events),
+          view: async () => (log.past.isComplete ? log.events : visibleEvents(await options.log.everything()).events),
           lastEventId: () => log.events.at(-1)?.id,
           everything: () => options.log.everything(),
           newId: () => options.stamp.id("rewind"),

@@ -107,7 +107,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
 }
 
 /** Returns the hooks for permission requests, or undefined if there are none. */
-export function hookOpinion(hooks: BoundHooks | undefined) {
+export function hookVerdict(hooks: BoundHooks | undefined) {
   if (!hooks?.has("permissionRequest")) return undefined;
   return async (request: PermissionRequest, signal: AbortSignal): Promise<HookDecision> => {
     const { toolName, toolInput } = asToolCall(request);

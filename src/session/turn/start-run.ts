@@ -22,7 +22,7 @@ import type { RunSettings } from "../run-settings.ts";
 import type { PromptAndTools } from "../session-model.ts";
 import { isStreamed } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";
-import { type BoundHooks, hookedCalls, hookedMcpCalls, hookOpinion } from "./hooked-calls.ts";
+import { type BoundHooks, hookedCalls, hookedMcpCalls, hookVerdict } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
@@ -69,7 +69,7 @@ interface RunParts extends RunSettings {
 export function startRun(parts: RunParts): Run {
   const { model, promptAndTools, emit, pendingMessages } = parts;
   const hooks = hookedCalls(parts.hooks);
-  const hookDecision = hookOpinion(parts.hooks);
+  const hookDecision = hookVerdict(parts.hooks);
   const shown = shownPrompt(parts);
   const origin = requestOrigin(parts.log.sessionId, parts.agent);
   const context = parts.compactions?.of({ ...parts, shown, origin });

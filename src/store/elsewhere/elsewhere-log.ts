@@ -8,7 +8,7 @@ import { checkSize, cleanExtension, nameAsset } from "../assets.ts";
 import type { Damage } from "../damage.ts";
 import { type LogContent, parseLog } from "../log/read-log.ts";
 import type { Position } from "../log/repair.ts";
-import { viewOf } from "../log/rewound.ts";
+import { visibleEvents } from "../log/rewound.ts";
 import { LogWriter } from "../log/writer.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog } from "../store.ts";
@@ -49,11 +49,11 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
     sessionId,
     directory: context.directory,
     elsewhere: files,
-    ...viewOf(content.events),
-    count: viewOf(content.events).events.length,
+    ...visibleEvents(content.events),
+    count: visibleEvents(content.events).events.length,
     async page(from, to) {
       await writer.flush();
-      return viewOf(await readAll()).events.slice(Math.max(0, from), Math.max(0, to));
+      return visibleEvents(await readAll()).events.slice(Math.max(0, from), Math.max(0, to));
     },
     snapshot: async () => false,
     async everything() {

@@ -12,7 +12,7 @@ import type { FileProvider, ProvidedEntry } from "../../protocol/session-fs.ts";
 import { emptyLog } from "../access.ts";
 import type { Damage } from "../damage.ts";
 import { type LogContent, parseLog } from "../log/read-log.ts";
-import { viewOf } from "../log/rewound.ts";
+import { visibleEvents } from "../log/rewound.ts";
 import { scanEvents } from "../log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
@@ -45,17 +45,17 @@ export function elsewhereStore(options: ElsewhereStoreOptions): Store {
     ...listingsOf(sessions),
     async read(sessionId) {
       const { content } = await load(sessionId);
-      return { ...viewOf(content.events), damage: content.damage };
+      return { ...visibleEvents(content.events), damage: content.damage };
     },
     async *events(sessionId, onDamage) {
       const { content } = await load(sessionId);
       if (content.damage.length > 0) onDamage?.(content.damage);
-      yield* viewOf(content.events).events;
+      yield* visibleEvents(content.events).events;
     },
     recent: async () => undefined,
     async scan(sessionId, scan) {
       const { content } = await load(sessionId);
-      return scanEvents(viewOf(content.events).events, scan);
+      return scanEvents(visibleEvents(content.events).events, scan);
     },
     async fork() {
       throw new TroupeError(
@@ -194,7 +194,7 @@ async function summaryOf(files: ElsewhereFiles, sessionId: string, modified: str
   const summary = text === undefined ? undefined : await parseSummary(text, sessionId).catch(() => undefined);
   if (summary) return summary;
   const { events } = parseLog(Buffer.from((await files.read(LOG)) ?? ""));
-  return summaryOfEvents(viewOf(events).events, sessionId, modified);
+  return summaryOfEvents(visibleEvents(events).events, sessionId, modified);
 }
 
 function readOnly(sessionId: string, log: SessionLog): SessionLog {

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { LogPaths } from "../access.ts";
 import { type LogContent, readLog } from "./read-log.ts";
-import { viewOf } from "./rewound.ts";
+import { visibleEvents } from "./rewound.ts";
 import { minLogBytes, type Prefix, readSnapshot, type Snapshot, type SnapshotRules } from "./snapshot.ts";
 
 export interface LoadedLog extends Snapshot {
@@ -79,7 +79,7 @@ class Rewound extends Error {}
 
 async function readWhole(paths: LogPaths, rules: SnapshotRules | undefined): Promise<LoadedLog> {
   const { events: all, ...content } = await readLog(paths.log);
-  const { events, removed } = viewOf(all);
+  const { events, removed } = visibleEvents(all);
   const count = events.length;
   const rest = { count, damage: content.damage, content: { ...content, events: [] } };
   const wanted = rules?.condense !== undefined && events.some((event) => rules.isMilestone(event));

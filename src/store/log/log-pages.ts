@@ -7,7 +7,7 @@ import type { Damage } from "../damage.ts";
 import { errorCode } from "../storage-error.ts";
 import { decodeLine, NEWLINE } from "./line.ts";
 import { readLog } from "./read-log.ts";
-import { viewOf } from "./rewound.ts";
+import { visibleEvents } from "./rewound.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /** The offset of every 256th line is stored. */
@@ -58,7 +58,7 @@ export class LogPages {
       const page = await pages.read(from, from + PAGE_EVENTS);
       if (page.length === 0) {
         // A complete last line without its newline counts.
-        if (pages.#offset > pages.#lineEnd) yield* viewOf((await readLog(path)).events).events.slice(from);
+        if (pages.#offset > pages.#lineEnd) yield* visibleEvents((await readLog(path)).events).events.slice(from);
         return;
       }
       yield* page;
@@ -151,7 +151,7 @@ export class LogPages {
     if (damage.length > 0) this.#isClean = false;
     const lines = new Map(all.map((event, line) => [event, line]));
     const ranges: { from: number; to: number }[] = [];
-    for (const event of viewOf(all).events) {
+    for (const event of visibleEvents(all).events) {
       const line = lines.get(event) ?? 0;
       const last = ranges.at(-1);
       if (last?.to === line) last.to = line + 1;
@@ -170,7 +170,7 @@ export class LogPages {
     const known = this.#whole?.size === size ? this.#whole.events.deref() : undefined;
     if (known) return known.slice(from, to);
     const { events: all, damage } = await readLog(this.#path);
-    const { events } = viewOf(all);
+    const { events } = visibleEvents(all);
     if (!this.#whole) this.#onDamage(damage);
     this.#whole = { size, events: new WeakRef(events) };
     return events.slice(from, to);

@@ -12,7 +12,7 @@ export interface RewoundLog {
   readonly removed: readonly SessionEvent[];
 }
 
-export function viewOf(all: readonly SessionEvent[]): RewoundLog {
+export function visibleEvents(all: readonly SessionEvent[]): RewoundLog {
   if (!all.some(isRewind)) return { events: all, removed: [] };
   const events = replay(all).view;
   const inView = new Set(events);

@@ -13,7 +13,7 @@ import { type Condition, conditionAfter, type Queries } from "../../lib/queries.
 import { inUse, TroupeError } from "../../protocol/errors.ts";
 import { forkedEvents } from "../fork-log.ts";
 import { encodeLine, noRecord } from "../log/line.ts";
-import { viewOf } from "../log/rewound.ts";
+import { visibleEvents } from "../log/rewound.ts";
 import type { SnapshotRules } from "../log/snapshot.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
@@ -98,7 +98,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     },
     async fork(sessionId, fork) {
       const { events } = await readRows(database, await check(sessionId));
-      const own = forkedEvents(viewOf(events).events, fork.events);
+      const own = forkedEvents(visibleEvents(events).events, fork.events);
       await insertFork(options, {
         sessionId,
         forkId: checkSessionId(fork.sessionId),

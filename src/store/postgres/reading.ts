@@ -3,7 +3,7 @@
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
 import { decodeLine } from "../log/line.ts";
-import { viewOf } from "../log/rewound.ts";
+import { visibleEvents } from "../log/rewound.ts";
 import { type Scan, type Scanned, scanEvents } from "../log-scan.ts";
 import { MAX_RECENT_BYTES, MIN_RECENT_LOG_BYTES, type RecentEvents } from "../recent.ts";
 import { checkSessionId } from "../session-id.ts";
@@ -20,7 +20,7 @@ export function storeReader(database: Database, check: (sessionId: string) => Pr
   return {
     async read(sessionId) {
       const all = await readRows(database, await check(sessionId)).catch(failTo("read the session log"));
-      return { ...viewOf(all.events), damage: all.damage };
+      return { ...visibleEvents(all.events), damage: all.damage };
     },
     async *events(sessionId, onDamage) {
       yield* eventsIn(database, await check(sessionId), onDamage);
@@ -62,7 +62,7 @@ export async function pageOf(
     if (damage.length === 0) return events;
   }
   const { events } = await readRows(database, sessionId);
-  return viewOf(events).events.slice(Math.max(0, from), Math.max(0, to));
+  return visibleEvents(events).events.slice(Math.max(0, from), Math.max(0, to));
 }
 
 /** Answered by an index: rewinds are rare. May be true for an event that only contains such an object. */
@@ -83,7 +83,7 @@ async function* eventsIn(
   if (await isRewound(database, sessionId).catch(fail)) {
     const { events, damage } = await readRows(database, sessionId).catch(fail);
     if (damage.length > 0) onDamage?.(damage);
-    yield* viewOf(events).events;
+    yield* visibleEvents(events).events;
     return;
   }
   const found: Damage[] = [];
@@ -143,7 +143,7 @@ const TYPE = `substring(e.line from '^\\{[^{]*?"type":"([^"]*)"')`;
 async function scan(database: Database, sessionId: string, what: Scan): Promise<Scanned> {
   if (await isRewound(database, sessionId)) {
     const { events } = await readRows(database, sessionId);
-    return scanEvents(viewOf(events).events, what);
+    return scanEvents(visibleEvents(events).events, what);
   }
   const { types, toEventId, begin } = what;
   const onEvent = begin();
@@ -214,7 +214,7 @@ async function list(database: Database, chosen: Chosen | undefined): Promise<rea
   );
   return rows.map(
     ({ id, changed }, index) =>
-      known[index] ?? summaryOfEvents(viewOf(heads.get(id) ?? []).events, id, changed.toISOString()),
+      known[index] ?? summaryOfEvents(visibleEvents(heads.get(id) ?? []).events, id, changed.toISOString()),
   );
 }
 

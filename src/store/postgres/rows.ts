@@ -5,7 +5,7 @@ import type { Queries } from "../../lib/queries.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Damage } from "../damage.ts";
 import { decodeLine, noRecord, type RecordLink } from "../log/line.ts";
-import { viewOf } from "../log/rewound.ts";
+import { visibleEvents } from "../log/rewound.ts";
 import { minLogBytes, type SnapshotRules } from "../log/snapshot.ts";
 import type { Database } from "./database.ts";
 import type { LogTail } from "./writer.ts";
@@ -98,7 +98,7 @@ export async function loadRows(
     }
   }
   const { events: all, damage, last, bytes } = await readRows(database, sessionId);
-  const { events, removed } = viewOf(all);
+  const { events, removed } = visibleEvents(all);
   const isLong = rules !== undefined && bytes >= minLogBytes(rules) && events.some((event) => rules.isMilestone(event));
   if (!isLong) return { events, removed, count: events.length, damage, last };
   const own = { events: rules.condense(events), removed: rules.condenseRemoved(removed) };

@@ -38,7 +38,7 @@ export function clusterPlace(connection: Connection, places: Pick<Places, "isHer
         .filter((id) => open.has(id))
         .sort((one, other) => Number(requests?.has(other) ?? false) - Number(requests?.has(one) ?? false))
         .slice(0, MAX_FOLDED),
-    async openness(sessionId) {
+    async holderOf(sessionId) {
       const found = open.get(sessionId);
       if (!found) return undefined;
       const { worker, tenant } = found;

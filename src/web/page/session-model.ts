@@ -11,7 +11,7 @@ import type { View } from "../../view/view.ts";
 import type { ReadyMessage } from "../api.ts";
 
 const SLICE_MS = 12;
-/** New events after which missing checkpoints are made. */
+/** New events after which missing replay snapshots are made. */
 const MAX_UNINDEXED = 2_000;
 
 export class PageSession {
@@ -24,7 +24,7 @@ export class PageSession {
   readonly lanes = new AgentLanes();
   #fold = new SessionView();
   readonly #replay = new Replay();
-  /** Number of events when checkpoints were made last. */
+  /** Number of events when replay snapshots were made last. */
   #indexed = 0;
   #past: { readonly position: number; readonly fold: SessionView } | undefined;
   #waiting: SessionEvent[] = [];
@@ -124,7 +124,7 @@ export class PageSession {
     await this.#work();
   }
 
-  /** Makes missing checkpoints, in slices. */
+  /** Makes missing replay snapshots, in slices. */
   async #index(): Promise<void> {
     this.#indexed = this.length;
     let slice = performance.now();

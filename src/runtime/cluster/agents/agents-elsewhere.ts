@@ -47,7 +47,7 @@ export interface ElsewhereParts {
 const WAIT_MS = 600_000;
 const RETRY_MS = 1_000;
 
-export const agentsElsewhere =
+export const remoteAgents =
   (parts: ElsewhereParts) =>
   (host: AgentHost): RemoteAgents => {
     const { work, database, effects } = parts;

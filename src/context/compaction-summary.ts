@@ -9,13 +9,13 @@ import { dirname, join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { sanitiseLine } from "../lib/text.ts";
 
-interface Checkpoint {
+interface StoredSummary {
   readonly number: number;
   readonly title: string;
   readonly content: string;
 }
 
-export type WriteCheckpoint = (checkpoint: Checkpoint) => Promise<string>;
+export type WriteSummary = (checkpoint: StoredSummary) => Promise<string>;
 
 /** The files of a session, on disk or at a client, by paths relative to its folder. */
 interface SessionFiles {
@@ -31,16 +31,16 @@ interface SessionFiles {
 const FOLDER = "checkpoints";
 const FILE = /^(\d{3,})(?:-[a-z0-9-]*)?\.md$/;
 
-export function checkpointWriter(directory: string, disk: Disk = nodeDisk): WriteCheckpoint {
-  return checkpointWriterTo(filesOf(directory, disk));
+export function summaryWriter(directory: string, disk: Disk = nodeDisk): WriteSummary {
+  return summaryWriterTo(filesOf(directory, disk));
 }
 
 /** Returns a function that writes a checkpoint. It replaces an earlier file with the same number. */
-export function checkpointWriterTo(files: SessionFiles): WriteCheckpoint {
+export function summaryWriterTo(files: SessionFiles): WriteSummary {
   return async ({ number, title, content }) => {
-    const name = checkpointName(number, title);
+    const name = summaryName(number, title);
     await files.write(`${FOLDER}/${name}`, `# ${sanitiseLine(title)}\n\n${content}\n`);
-    for (const other of await checkpointFiles(files)) {
+    for (const other of await summaryFiles(files)) {
       if (other.number === number && other.name !== name) await files.remove(`${FOLDER}/${other.name}`);
     }
     await files.write(`${FOLDER}/index.md`, await indexOf(files));
@@ -62,7 +62,7 @@ function filesOf(directory: string, disk: Disk): SessionFiles {
   };
 }
 
-function checkpointName(number: number, title: string): string {
+function summaryName(number: number, title: string): string {
   const slug = title
     .toLowerCase()
     .normalize("NFKD")
@@ -74,7 +74,7 @@ function checkpointName(number: number, title: string): string {
 
 const MAX_SLUG = 40;
 
-async function checkpointFiles(files: SessionFiles): Promise<{ name: string; number: number }[]> {
+async function summaryFiles(files: SessionFiles): Promise<{ name: string; number: number }[]> {
   const names = (await files.list(FOLDER)).flatMap((name) => {
     const number = FILE.exec(name)?.[1];
     return number === undefined ? [] : [{ name, number: Number(number) }];
@@ -84,7 +84,7 @@ async function checkpointFiles(files: SessionFiles): Promise<{ name: string; num
 
 async function indexOf(files: SessionFiles): Promise<string> {
   const rows: string[] = [];
-  for (const { name, number } of await checkpointFiles(files)) {
+  for (const { name, number } of await summaryFiles(files)) {
     const [head = ""] = ((await files.read(`${FOLDER}/${name}`)) ?? "").split("\n", 1);
     rows.push(`| ${number} | ${head.replace(/^#\s*/, "").replaceAll("|", "\\|")} | [${name}](${name}) |`);
   }
