@@ -1,7 +1,7 @@
 /** Runs the work that the engine hands to this worker, and decides what happens after an error. */
 
 import { isClaimed } from "../../engine/dbos-engine.ts";
-import type { Activation, Engine } from "../../engine/engine.ts";
+import type { Engine, RunActivation } from "../../engine/engine.ts";
 import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { deferred } from "../../lib/deferred.ts";

@@ -49,11 +49,11 @@ const admin: MethodTable = {
       return {};
     },
   ),
-  "plugins.list": method(noParams, (_, call) => ({ plugins: adminOf(call).list().map(told) })),
+  "plugins.list": method(noParams, (_, call) => ({ plugins: adminOf(call).list().map(pluginEntry) })),
   "plugins.install": method(from, async ({ source, workingDirectory }, call) => {
     const { plugin, skills } = await adminOf(call).install(source, folderOf(call, workingDirectory));
     return {
-      plugin: told(plugin),
+      plugin: pluginEntry(plugin),
       skillsInstalled: skills,
       ...(plugin.marketplace === "" && { deprecationWarning: DIRECT }),
     };
@@ -127,7 +127,7 @@ export const pluginsMethods: MethodTable = {
 const DIRECT =
   "Installing a plugin straight from its folder is deprecated in this contract: put it into a marketplace, and install it from there.";
 
-function told({ name, marketplace, directSourceId, version, enabled }: InstalledPlugin): object {
+function pluginEntry({ name, marketplace, directSourceId, version, enabled }: InstalledPlugin): object {
   return {
     name,
     marketplace,

@@ -36,7 +36,7 @@ export const discoverMethods: MethodTable = {
       const wanted = skills.filter(
         ({ scope, source }) => !(excludeHostSkills && scope === "user" && source !== "custom"),
       );
-      return { skills: distinct(wanted, ({ path }) => path).map((skill) => told(skill, disabled)) };
+      return { skills: distinct(wanted, ({ path }) => path).map((skill) => skillEntry(skill, disabled)) };
     },
   ),
   "skills.getDiscoveryPaths": method(
@@ -204,7 +204,7 @@ function disabledSkills(call: Call): readonly string[] {
 
 type FoundSkill = Awaited<ReturnType<typeof discoverIn>>["skills"][number];
 
-function told(skill: FoundSkill, disabled: ReadonlySet<string>): object {
+function skillEntry(skill: FoundSkill, disabled: ReadonlySet<string>): object {
   const { name, description, source, userInvocable, enabled, path, argumentHint } = skill;
   return {
     name,

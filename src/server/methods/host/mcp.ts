@@ -29,7 +29,7 @@ export const mcpMethods: MethodTable = {
       ?.ready(session.queue.closed)
       .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.queue.closed))))
       .catch(() => undefined);
-    return { servers: servicesOf(session).serverSummaries().map(told) };
+    return { servers: servicesOf(session).serverSummaries().map(serverEntry) };
   }),
   "session.mcp.listTools": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
     const server = serverOf(session, serverName);
@@ -211,7 +211,7 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 export const notConnected = (name: string): TroupeError =>
   new TroupeError("usage", `MCP server '${name}' is not connected.`);
 
-function told({ transport: _, pluginName, pluginVersion, ...summary }: Summary): object {
+function serverEntry({ transport: _, pluginName, pluginVersion, ...summary }: Summary): object {
   return {
     ...summary,
     ...defined({ sourcePlugin: pluginName, sourcePluginVersion: pluginVersion }),

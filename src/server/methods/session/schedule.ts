@@ -5,13 +5,13 @@ import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const scheduleMethods: MethodTable = {
   "session.schedule.list": sessionMethod(nothing, (_, { session }) => ({
-    entries: (schedulesOf(session)?.list() ?? []).map(told),
+    entries: (schedulesOf(session)?.list() ?? []).map(scheduleEntry),
   })),
   "session.schedule.stop": sessionMethod(
     () => ({ id: z.number().int() }),
     async ({ id }, { session }) => {
       const entry = await schedulesOf(session)?.stop(id);
-      return entry ? { entry: told(entry) } : {};
+      return entry ? { entry: scheduleEntry(entry) } : {};
     },
   ),
 };
@@ -20,7 +20,7 @@ type Schedules = NonNullable<ReturnType<NonNullable<NonNullable<Session["workspa
 
 const schedulesOf = (session: Session): Schedules | undefined => session.workspace.services?.schedules?.();
 
-function told(entry: ReturnType<Schedules["list"]>[number]): object {
+function scheduleEntry(entry: ReturnType<Schedules["list"]>[number]): object {
   const { nextRunAt, recurring, ...rest } = entry;
   return {
     ...rest,
