@@ -93,7 +93,7 @@ export interface Decision {
   readonly rule?: Rule;
   /** One sentence without a final full stop, for events and users. */
   readonly reason: string;
-  /** What has to change so that it is allowed, where the kind of access alone does not tell. */
+  /** The cause of a denial, where the kind of access alone does not tell which flag would allow it. */
   readonly code?: "outside_folders" | "not_plain";
   /** Allowed only because the sandbox prevents changes: the caller must run the command read-only in it. */
   readonly confined?: true;

@@ -105,18 +105,8 @@ async function buildParts(setup: SessionSetup) {
   const hooks = await loadSessionHooks(setup, { workspace, requested: backends.requested });
   const agentWorkspaces = sessionWorkspaces(setup, { backends, rules, mcp, board, search });
   const { redactor } = backends;
-  const agentParts = {
-    mainAgent,
-    promptAndTools,
-    choice,
-    workspaces: agentWorkspaces,
-    servers,
-    board,
-    memory,
-    rules,
-    redactor,
-  };
-  const agentPool = agents && agentPoolOptionsOf(setup, { agents, ...agentParts });
+  const ofAgents = { mainAgent, promptAndTools, choice, agentWorkspaces, servers, board, memory, rules, redactor };
+  const agentPool = agents && agentPoolOptionsOf(setup, { agents, ...ofAgents });
   const agentChoice = mainAgentChoice(setup, { workspace, promptAndTools, agents, servers });
   const extensions = sessionExtensions(setup, { workspace, requested: backends.requested });
   const factories = lateFactories(setup, workspace);
@@ -135,7 +125,7 @@ async function buildParts(setup: SessionSetup) {
     skills,
     promptAndTools,
     hooks,
-    workspaces: agentWorkspaces,
+    agentWorkspaces,
     agentPool,
     agentChoice,
     extensions,
@@ -173,7 +163,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
       memory,
       joining: extensions && request.client?.program?.ready,
     }),
-    ports: built.workspaces.mainPorts,
+    ports: built.agentWorkspaces.mainPorts,
     searchModel: search.model,
     commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
     ...defined({

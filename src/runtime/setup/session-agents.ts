@@ -27,7 +27,7 @@ export function agentPoolOptionsOf(
     mainAgent: MainAgent;
     promptAndTools: LivePromptAndTools;
     choice: ToolChoice;
-    workspaces: AgentWorkspaces;
+    agentWorkspaces: AgentWorkspaces;
     servers: SessionServers;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
@@ -36,7 +36,7 @@ export function agentPoolOptionsOf(
   },
 ): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = setup;
-  const { agents, promptAndTools, choice, workspaces, servers, board, memory } = how;
+  const { agents, promptAndTools, choice, agentWorkspaces, servers, board, memory } = how;
   const { workspace } = how.mainAgent;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
@@ -56,7 +56,7 @@ export function agentPoolOptionsOf(
         modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined),
       }),
     async workspaceFor(task) {
-      const found = await workspaces.workspaceFor(task);
+      const found = await agentWorkspaces.workspaceFor(task);
       const agentWorkspace = { ...found, ports: { ...found.ports, knowledge } };
       // Sidekicks only read the board.
       if (board && isSidekickId(task.id))
@@ -64,7 +64,7 @@ export function agentPoolOptionsOf(
       return board?.equip(agentWorkspace, task.spec.agentName) ?? agentWorkspace;
     },
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
-    worktrees: context.gitRoot === undefined ? undefined : workspaces.worktrees,
+    worktrees: context.gitRoot === undefined ? undefined : agentWorkspaces.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
     ...(request.agents?.elsewhere && { remoteAgents: remoteAgentsOf(setup, how) }),
     most: request.agents?.limits,
