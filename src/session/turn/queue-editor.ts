@@ -53,7 +53,7 @@ export class QueueEditor {
     const { content: prompt, displayPrompt, source, agentMode, rules, attachments } = message;
     const copy = {
       prompt,
-      ...defined({ displayPrompt, source, agentMode, rules }),
+      ...defined({ displayPrompt, source, agentMode, answering: rules }),
     };
     const made = await this.#parts.enqueue({ ...copy, ...(attachments && { attachments: [...attachments] }) });
     this.move(made.messageId, pending.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);

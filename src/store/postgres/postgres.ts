@@ -46,7 +46,7 @@ export interface PostgresStoreOptions {
   report?(line: string): void;
 }
 
-export interface TakingClaim extends Condition {
+interface TakingClaim extends Condition {
   /** The epoch under which the session was taken with this claim, until it is opened under it. */
   taken?: string | undefined;
 }
