@@ -247,6 +247,27 @@ describe("the queue of a session", () => {
     await session.disconnect();
   });
 
+  it("an inserted message and its copy are sent with the headers of the message", async () => {
+    const session = await opened();
+    const { queue } = session.rpc;
+    await queue.setDrainPaused({ paused: true });
+    await session.send("plain");
+    const message = { prompt: "with a header", requestHeaders: { "x-of-message": "1" } };
+    const { id } = await queue.insertAt({ position: 1, message });
+    await queue.duplicateAt({ id });
+    const before = stage.model.requests.length;
+    stage.play(says("1"), says("2"), says("3"));
+    const idle = new Promise<void>((done) => session.on("session.idle", () => done()));
+    await queue.setDrainPaused({ paused: false });
+    await idle;
+    expect(stage.model.requests.slice(before).map(({ headers }) => headers["x-of-message"])).toEqual([
+      undefined,
+      "1",
+      "1",
+    ]);
+    await session.disconnect();
+  });
+
   it("the queue of a session is cleared when the main turn is interrupted, unless it is to be kept", async () => {
     const session = await opened();
     expect(await session.rpc.interruptMainTurn({})).toEqual({ interrupted: false });

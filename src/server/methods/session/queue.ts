@@ -52,7 +52,7 @@ export const queueMethods: MethodTable = {
     () => ({ position: z.number(), message: Message() }),
     async ({ position, message }, { session }) => {
       const { requestHeaders: headers, ...given } = message;
-      const send = { ...given, ...(headers && { rules: { headers } }) };
+      const send = { ...given, ...(headers && { answering: { headers } }) };
       return { id: await session.queue.editor.insert(send, position) };
     },
   ),
