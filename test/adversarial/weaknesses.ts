@@ -327,7 +327,11 @@ export const weaknesses: readonly Weakness[] = [
     id: "agents-beyond-their-parent",
     watcher: "H07",
     changes: [
-      ...change("src/agents/effective-tools.ts", "...parentTools.filter(has), ", '...parentTools, "bash", "create", '),
+      ...change(
+        "src/agents/effective-tools.ts",
+        "new Set(parentTools.filter(has))",
+        'new Set([...parentTools, "bash", "create"])',
+      ),
       ...change(
         "src/runtime/setup/tool-choice.ts",
         "  return tools.filter(\n    (tool) =>\n      (available",

@@ -48,7 +48,7 @@ it("the usage of an agent on another worker is counted, even if it does not end 
     task: () => ({ id: "helper" }),
     conversation: { entries: [{ message: { role: "user", content: "Help." } }] },
     emit: async (type: string, data: object) => void emitted.push({ type, ...data }),
-    ...{ reserve: () => ({}), settled: () => undefined, remainingAgents: () => 0 },
+    ...{ reserve: () => ({}), usageCounted: () => undefined, remainingAgents: () => 0 },
     port: {
       ...{ sessionOf: (id: string) => `s1.${id}`, stop: async () => undefined, usedSoFar: async () => used },
       submit: async () => stopping.abort(),

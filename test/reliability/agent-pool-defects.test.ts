@@ -29,7 +29,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     name: "an agent of a dead process counts as running",
     rule: "one-end",
     file: /tasks\/registry\.ts$/,
-    from: "!isAtRest(status) || isCalled",
+    from: "!isIdleOrEnded(status) || isCalled",
     to: "false",
     lives: [
       ["create", "30"],
@@ -51,7 +51,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     name: "a pending notice for a parent is lost with the process",
     rule: "heard-once",
     file: /tasks\/notifications\.ts$/,
-    from: "this.hush(task);",
+    from: "this.suppressWake(task);",
     to: "continue;",
     lives: [
       ["create", "troupe.task_state idle"],
