@@ -56,7 +56,7 @@ describe("prompts of commands", () => {
     for (const forbidden of ["grep", "glob", "bash", "read_agent", "ask_user"]) {
       expect(prompt).toContain(`\`${forbidden}\``);
     }
-    expect(prompt).toContain("the search and fetch tools you have");
+    expect(prompt).toContain("the search and fetch tools");
     expect(prompt).not.toContain("web_search");
     await expect(typed("/research")).rejects.toThrow("The topic is missing.");
   });

@@ -16,7 +16,7 @@ import { memoryPart, repository, service, settings, wholePrompt } from "./memory
 import { begun, ends, entries, ofType, sends, until } from "./sidekick-stage.ts";
 import { onStage, resultsOf, type Stage, type StageOptions, texts, toolNames } from "./stage.ts";
 
-const subconscious = ({ system }: ModelRequest): boolean => system.startsWith("You remember for the main agent");
+const subconscious = ({ system }: ModelRequest): boolean => system.startsWith("You find notes for the main agent");
 const github = ({ system }: ModelRequest): boolean => system.startsWith("You look for what happened before");
 const beside = (who: (request: ModelRequest) => boolean, ...steps: readonly PlainStep<HttpPlay>[]): HttpStep =>
   forAgent<HttpPlay>(who, ...steps);
