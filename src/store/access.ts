@@ -118,7 +118,7 @@ export class LogAccess {
     const { sessionId, log } = this.#context;
     if (!existsSync(log)) {
       throw new TroupeError("storage", `The log of session ${sessionId} was deleted: ${log}`, {
-        hint: "Start a new session. What this one stored is gone.",
+        hint: "Start a new session. The content of this one cannot be recovered.",
       });
     }
     throw new TroupeError("storage", `Session ${sessionId} was taken over by another process.`, {

@@ -33,7 +33,7 @@ async function resumed(client: Client, reference: string): Promise<string> {
   );
   const [one, other] = found;
   if (one === undefined) {
-    throw new TroupeError("usage", `There is no session "${reference}". "troupe sessions" lists all.`);
+    throw new TroupeError("usage", `There is no session "${reference}".`, { hint: "See: troupe sessions list" });
   }
   if (other !== undefined)
     throw new TroupeError("usage", `${found.length} sessions fit "${reference}". Use more of the id.`);

@@ -178,7 +178,7 @@ export class SessionFiles {
       ? ((await live.request(sessionId, "session.metadata.isProcessing", {})) as { processing?: boolean }).processing
       : holder !== undefined;
     if (!isBusy) return;
-    throw new TroupeError("failed", "The session is at work.", { hint: "Stop it first, then undo." });
+    throw new TroupeError("failed", "The session is busy.", { hint: "Stop it first, then undo." });
   }
 
   #checkpoints(sessionId: string): Checkpoints {

@@ -248,7 +248,7 @@ describe("the rights of a sidekick", () => {
       await session.sendAndWait({ prompt: "look" });
       await until(() => ends(session).length === 1);
       expect(resultsOf(session.events, "send_inbox").sort()).toEqual([
-        "Not sent: you may send 1 for one message, and have. Stop here.",
+        "Not sent: you have already sent 1 for this message, the maximum. Stop here.",
         "Sent as inbox-1.",
       ]);
       expect(entries(session).map(({ summary }) => summary)).toEqual(["first"]);

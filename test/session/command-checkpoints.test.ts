@@ -208,7 +208,7 @@ describe("troupe undo after a shell command", () => {
     await plant(folder);
     const background = { command: "sleep 1; rm .env; echo other > src/a.ts; sleep 300", mode: "async" } as const;
     await run(background, "until grep -q other src/a.ts; do sleep 0.05; done");
-    await expect(undo()).rejects.toThrow(`changed since by another program or user: ${folder.at("src/a.ts")}`);
+    await expect(undo()).rejects.toThrow(`these files have changed since: ${folder.at("src/a.ts")}`);
     await undo("--force");
     expect([await folder.read(".env"), await folder.read("src/a.ts")]).toEqual(["SECRET=1\n", "a\n"]);
   });

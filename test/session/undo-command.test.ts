@@ -63,7 +63,7 @@ describe("troupe undo", () => {
     await log.close();
     write("a.txt", "by hand\n");
     await expect(run(["call_1"])).rejects.toMatchObject({
-      message: `Nothing was undone: changed since by another program or user: ${path}.`,
+      message: `Nothing was undone: these files have changed since: ${path}.`,
       hint: "Use --force to restore them anyway; their current content is saved.",
     });
     const { printed } = await run(["turn"], { force: true });

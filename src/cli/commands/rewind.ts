@@ -120,7 +120,9 @@ async function previewText(rewinds: Rewinds, eventId: string, given: Arguments):
           `  ${changeType} since, would be restored: ${path} (+${linesAdded} −${linesRemoved})`,
       )
     : [];
-  const skipped = given.has("files") ? preview.skipped.map((path) => `  changed by others, would stay: ${path}`) : [];
+  const skipped = given.has("files")
+    ? preview.skipped.map((path) => `  changed by others since, would not be restored: ${path}`)
+    : [];
   return sanitise([`${plural(preview.eventsRemoved, "event")} would be removed.`, ...files, ...skipped, ""].join("\n"));
 }
 
@@ -133,11 +135,12 @@ async function doneText(rewound: Rewound, done: "Rewound." | "The rewind was und
       : done,
     ...(restoredFiles.length === 0 ? [] : [`${plural(restoredFiles.length, "file")} changed back:`]),
     ...restoredFiles.map((path) => `  ${path}`),
-    ...(skippedFiles.length === 0 ? [] : ["Left alone:"]),
+    ...(skippedFiles.length === 0 ? [] : ["Not restored:"]),
     ...skippedFiles.map(
-      ({ path, reason }) => `  ${path} (${reason === "user-modified" ? "changed since" : "not kept"})`,
+      ({ path, reason }) =>
+        `  ${path} (${reason === "user-modified" ? "changed since" : "its content was not stored"})`,
     ),
-    ...(rewound.error === undefined ? [] : [`Not all files could be brought back: ${rewound.error}`]),
+    ...(rewound.error === undefined ? [] : [`Not all files could be restored: ${rewound.error}`]),
   ];
   return sanitise(`${lines.join("\n")}\n`);
 }

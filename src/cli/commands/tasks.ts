@@ -120,7 +120,11 @@ function age(milliseconds: number): string {
 
 async function show({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
   const report = await readTask(runtime.store, sessionId, await oneTask({ words, runtime, sessionId, verb: "show" }));
-  if (!report) throw new TroupeError("failed", "The agent is no longer in the log, because of a rewind.");
+  if (!report) {
+    throw new TroupeError("failed", "A rewind has just removed the agent from the session.", {
+      hint: "See: troupe tasks list",
+    });
+  }
   if (wantsJson(given)) await write(`${jsonLine(report, process.stdout)}\n`);
   else await write(sanitise(reportText(report)));
   return exitCodes.done;

@@ -68,13 +68,9 @@ function targetOf(word: string | undefined): UndoTarget {
 
 function changedSince(paths: readonly string[]): TroupeError {
   const shown = paths.slice(0, 5).join(", ") + (paths.length > 5 ? ` and ${paths.length - 5} more` : "");
-  return new TroupeError(
-    "failed",
-    sanitise(`Nothing was undone: changed since by another program or user: ${shown}.`),
-    {
-      hint: "Use --force to restore them anyway; their current content is saved.",
-    },
-  );
+  return new TroupeError("failed", sanitise(`Nothing was undone: these files have changed since: ${shown}.`), {
+    hint: "Use --force to restore them anyway; their current content is saved.",
+  });
 }
 
 const changeRow = ({ toolCallId, time, path }: KeptChange): object => ({ toolCallId, time, path });

@@ -80,7 +80,7 @@ export class LeaseGuard {
 
   #refusal(what: string): ToolError {
     this.#options.report(`refused ${what}: another worker may have its session`);
-    return new ToolError("This worker has lost its lease, so it starts nothing more.");
+    return new ToolError("Not run: this worker has lost its lease, so it starts no more calls.");
   }
 
   async #whileValid<T>(

@@ -79,7 +79,8 @@ export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
 
 function changedArguments({ toolName, arguments: given }: GuardedCall, changed: Json | undefined): Arguments {
   if (changed === undefined) return given;
-  if (!isObject(changed)) throw new TroupeError("failed", `A hook gave arguments for ${toolName} that are no object.`);
+  if (!isObject(changed))
+    throw new TroupeError("failed", `A hook returned arguments for ${toolName} that are not an object.`);
   return changed as Record<string, Json>;
 }
 

@@ -26,7 +26,8 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
         if (conflicts.length === 0) return `Restored ${plural(restored.length, "file")}.`;
         throw new TroupeError(
           "failed",
-          `Nothing was undone: changed since by another program or user: ${conflicts.join(", ")}.`,
+          `Nothing was undone: these files have changed since: ${conflicts.join(", ")}.`,
+          { hint: "To restore them anyway, end this session and run: troupe undo --force" },
         );
       },
     }),
@@ -42,21 +43,23 @@ async function eventOf({ history: { rewinds } }: Session, number: number): Promi
 }
 
 function listText(points: readonly RewindPoint[]): string {
-  if (points.length === 0) return "Nothing was said yet.";
+  if (points.length === 0) return "This session has no messages yet.";
   const rows = points.map(({ userMessage, fileCount }, index) => {
     const files = fileCount === 0 ? "" : ` [${plural(fileCount, "file")} since]`;
     return `${String(index + 1).padStart(4)}  ${clip(userMessage.replace(/\s+/g, " "), 80)}${files}`;
   });
-  return [...rows, "/rewind <number> goes back to before it; add files to bring files back too."].join("\n");
+  return [...rows, "/rewind <number> goes back to before that message; add the word files to restore files too."].join(
+    "\n",
+  );
 }
 
 function doneText(rewound: Rewound): string {
   if (rewound.outcome === "session-busy") {
-    throw new TroupeError("usage", "The session is at work.", { hint: "Wait until it is idle, or stop it." });
+    throw new TroupeError("usage", "The session is busy.", { hint: "Wait until it is idle, or stop it." });
   }
   const { restoredFiles, skippedFiles, error } = rewound;
-  const files = restoredFiles.length === 0 ? "" : ` ${plural(restoredFiles.length, "file")} brought back.`;
-  const skipped = skippedFiles.length === 0 ? "" : ` Left alone: ${skippedFiles.map(({ path }) => path).join(", ")}.`;
-  const failed = error === undefined ? "" : ` Not all files could be brought back: ${error}`;
-  return `Done.${files}${skipped}${failed} /rewind restore takes it back.`;
+  const files = restoredFiles.length === 0 ? "" : ` ${plural(restoredFiles.length, "file")} restored.`;
+  const skipped = skippedFiles.length === 0 ? "" : ` Not restored: ${skippedFiles.map(({ path }) => path).join(", ")}.`;
+  const failed = error === undefined ? "" : ` Not all files could be restored: ${error}`;
+  return `Done.${files}${skipped}${failed} /rewind restore undoes it.`;
 }

@@ -38,7 +38,8 @@ async function copyFolder(from: string, to: string, copying: CopyContext): Promi
     if (LEFT_OUT.has(entry.name)) continue;
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) await copyFolder(source, target, copying);
-    else if (!entry.isFile()) throw new TroupeError("usage", `${source} is a link or no file; a plugin may have none.`);
+    else if (!entry.isFile())
+      throw new TroupeError("usage", `${source} is a link or not a regular file, which plugins must not contain.`);
     else {
       const { size, mode } = await stat(source);
       left.files -= 1;

@@ -148,7 +148,7 @@ export class PluginsAdmin {
   #localFolder(source: string, cwd: string): string {
     const folder = realPath(resolve(cwd, source.replace(/^~(?=$|[\\/])/, homedir())));
     if (folder !== undefined) return folder;
-    throw new TroupeError("usage", `${source} is no folder of this machine.`, {
+    throw new TroupeError("usage", `${source} is not a folder on this machine.`, {
       hint: "Nothing is fetched from elsewhere: get a copy of it first, then name its folder.",
     });
   }
@@ -178,7 +178,7 @@ export class PluginsAdmin {
     if (read && !read.ok) throw new TroupeError("usage", `${join(from, read.path)}: ${read.problem}`);
     const manifest = read?.manifest ?? {};
     if (manifest.name !== undefined && manifest.name !== name) {
-      throw new TroupeError("usage", `The plugin in ${from} calls itself ${manifest.name}, not ${name}.`);
+      throw new TroupeError("usage", `The plugin in ${from} is named ${manifest.name}, not ${name}.`);
     }
     if (!read && isEmpty(findParts(from, manifest, () => undefined))) {
       throw new TroupeError("usage", `${from} has neither a plugin.json nor any part of a plugin.`);
@@ -250,5 +250,5 @@ function nameOf(folder: string): string {
   const read = readManifest(folder);
   const name = (read?.ok ? read.manifest.name : undefined) ?? folder.split(/[\\/]/).at(-1) ?? "";
   if (isPluginName(name)) return name;
-  throw new TroupeError("usage", `${folder} has no name a plugin may have; give it one in plugin.json.`);
+  throw new TroupeError("usage", `The plugin in ${folder} has no valid name. Set name in its plugin.json.`);
 }

@@ -101,7 +101,7 @@ async function waitedFor(
   const { turns, error } = await registry.report(id, { viewer: agentId });
   if (task?.status === "completed") return { content: turns.at(-1)?.response ?? "" };
   const what = task && isIdleOrEnded(task.status) ? (error ?? "it was stopped") : "it did not end in time";
-  throw new ToolError(`The call did not end well: ${what}`);
+  throw new ToolError(`The call failed: ${what}`);
 }
 
 function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): CallbackTask {

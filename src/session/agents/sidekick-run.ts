@@ -227,7 +227,7 @@ export class SidekickRun implements ActiveSidekick {
         if (this.#stop.signal.aborted)
           throw new ToolError("Too late: the user has sent another message.", { code: "interrupted" });
         if (this.#sentNow >= maxSends) {
-          throw new ToolError(`Not sent: you may send ${maxSends} for one message, and have. Stop here.`);
+          throw new ToolError(`Not sent: you have already sent ${maxSends} for this message, the maximum. Stop here.`);
         }
         this.#sentNow++;
         try {

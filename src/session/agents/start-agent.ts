@@ -8,7 +8,7 @@ export async function startAgent(
   request: Omit<TaskRequest, "mode">,
   signal: AbortSignal,
 ): Promise<string> {
-  if (!tasks) throw new TroupeError("usage", "The agent of this session works alone.");
+  if (!tasks) throw new TroupeError("usage", "This session cannot start agents: it was opened without them.");
   const started = await tasks.start({ ...request, mode: "background" }, signal).catch((error: unknown) => {
     if (!(error instanceof ToolError)) throw error;
     throw new TroupeError("usage", error.message, { cause: error });

@@ -133,7 +133,8 @@ export function externalTool(definition: ExternalToolDefinition, from: ToolOrigi
           const answer = (await external?.({ toolCallId, toolName: name, arguments: args }, signal)) ?? "unavailable";
           signal.throwIfAborted();
           if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
-          if (answer === "unavailable") throw new ToolError(`${name}: the program that runs this tool is gone.`);
+          if (answer === "unavailable")
+            throw new ToolError(`${name}: the program that runs this tool has disconnected.`);
           if (from.extension === undefined) return resultOf({ name, args }, answer);
           return dataOf({ name, extension: from.extension }, () => resultOf({ name, args }, answer));
         },

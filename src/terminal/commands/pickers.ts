@@ -171,10 +171,8 @@ async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
     const skipped = end.skippedFiles?.length ?? 0;
     app.commit([
       app.style.yellow(`rewound; the message is back in the prompt${fileText(end.restoredFiles ?? [])}`),
-      ...(skipped > 0
-        ? [app.style.yellow(`  ${plural(skipped, "file")} changed since by others stayed as they are`)]
-        : []),
-      app.style.dim("  /rewind redo takes it back"),
+      ...(skipped > 0 ? [app.style.yellow(`  ${plural(skipped, "file")} changed by others since: not restored`)] : []),
+      app.style.dim("  /rewind redo undoes the rewind"),
     ]);
   };
   pick(app, title, choices, rewind, notes.length > 0 ? ["Changed since by this session:", ...notes] : []);

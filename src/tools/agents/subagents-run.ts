@@ -70,7 +70,10 @@ function withReceiver(what: {
   const available = coordination.tools();
   return agents.map((request, index) => {
     const role = roles.find(({ id }) => id === request.role);
-    if (role === undefined) throw new ToolError(`There is no role ${JSON.stringify(request.role)}.`);
+    if (role === undefined) {
+      const known = roles.map(({ id }) => id).join(", ");
+      throw new ToolError(`There is no role ${JSON.stringify(request.role)}. The roles are: ${known}.`);
+    }
     const displayName = names[index] ?? role.label;
     const provided = provision({ asked: request.allowedToolGroups, defaults: role.groups, available });
     const { tools } = provided;

@@ -32,7 +32,8 @@ export const writeAgent = defineTool({
     const written = tasks.write(target, message);
     const [only] = "ids" in target && target.ids.length === 1 ? target.ids : [];
     const receipts = await (only === undefined ? written : namingAgents(only, tasks, written));
-    if (receipts.length === 0) throw new ToolError("No message was sent: there is no such agent.");
+    if (receipts.length === 0)
+      throw new ToolError("No message was sent: no agent matches. Use list_agents to list the agents.");
     const content = receipts.map(receiptText).join("\n");
     if (receipts.every(({ outcome }) => outcome === "refused")) throw new ToolError(content);
     return { content };

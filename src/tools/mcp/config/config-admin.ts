@@ -81,7 +81,7 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
   const find = (name: string): Known => {
     const found = known().find(({ config }) => config.name === name);
     if (found) return found;
-    throw new TroupeError("usage", `There is no MCP server ${name}.`);
+    throw new TroupeError("usage", `There is no MCP server ${name}.`, { hint: "See: troupe mcp list" });
   };
   const signIn = (config: McpServerConfig) => fileSignIn({ disk, stateRoot, config });
   return {

@@ -39,7 +39,7 @@ export function userServers({ disk, stateRoot }: { disk: Disk; stateRoot: string
       await change((content, servers) => {
         const isThere = Object.hasOwn(servers, name);
         if (how === "add" && isThere) throw alreadyThere(name);
-        if (how === "update" && !isThere) throw new TroupeError("usage", `There is no server ${name} in ${file}.`);
+        if (how === "update" && !isThere) throw new TroupeError("usage", `There is no MCP server ${name} in ${file}.`);
         return withServers(content, { ...servers, [name]: entry });
       });
     },

@@ -47,7 +47,7 @@ export function ChangesTab({ model }: TabProps): JSX.Element {
     const report = await attempt(call<{ restored: string[]; conflicts: string[] }>("web.undo", params));
     if (!report) return;
     if (report.conflicts.length > 0)
-      tell(`Nothing was undone: changed since by another program or user: ${report.conflicts.join(", ")}`, true);
+      tell(`Nothing was undone: these files have changed since: ${report.conflicts.join(", ")}`, true);
     else tell(`Restored ${plural(report.restored.length, "file")}.`);
     await load();
   };
