@@ -324,8 +324,10 @@ function watchAutopilot(session: Session) {
   };
 }
 
-async function runCheck({ history, workspace }: Session, command: string): Promise<CheckResult> {
+/** Throws if the session is closed meanwhile: the check was stopped and says nothing about the work. */
+async function runCheck({ history, queue, workspace }: Session, command: string): Promise<CheckResult> {
   const result = await workspace.runCheck?.(command);
+  queue.closed.throwIfAborted();
   if (!result) return { exitCode: null, output: "This session runs no commands." };
   return { ...result, output: history.redactor?.text(result.output) ?? result.output };
 }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { SessionRequest } from "../../src/runtime/session-request.ts";
@@ -81,6 +81,20 @@ describe("autopilot", () => {
       const result = await submit(session, "go", { check: "test -f proof.txt || { echo no proof; exit 3; }" });
       expect(result).toMatchObject({ verdict: { kind: "complete", verified: true, summary: "really done" } });
       expect(requests(session)[1]?.transformedContent ?? requests(session)[1]?.content).toContain("no proof");
+    });
+  });
+
+  it.each([
+    ["without autopilot", { ...all }],
+    ["in autopilot", { ...all, mode: "autopilot" as const }],
+  ])("a session that is closed during the check ends the prompt as aborted, %s", async (_, request) => {
+    const steps = [call("task_complete", { summary: "done" })];
+    await withSession({ steps, otherwise: { say: "done" } }, request, async (session, folder) => {
+      const check = "touch begun; sleep 30; true";
+      const result = submit(session, "go", { check, maxContinues: 0 });
+      await vi.waitFor(() => expect(existsSync(join(folder, "begun"))).toBe(true), 20_000);
+      await session.close();
+      expect(await result).toEqual({ kind: "answered", outcome: { kind: "aborted" } });
     });
   });
 
