@@ -378,7 +378,7 @@ async function load<T>(importer: () => Promise<T>): Promise<T> {
     return await importer();
   } catch (error) {
     throw new TroupeError("usage", "The package @dbos-inc/dbos-sdk is not installed, so no jobs can be distributed.", {
-      hint: `Install it beside troupe: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION} pg@8`,
+      hint: `Install it where troupe is installed: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION} pg@8`,
       cause: error,
     });
   }

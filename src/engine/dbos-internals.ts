@@ -37,7 +37,7 @@ export async function dbosInternals(load: () => Promise<object> = importAll): Pr
 
 function unusable(missing: string, cause?: unknown): TroupeError {
   return new TroupeError("usage", `This version of @dbos-inc/dbos-sdk cannot be used: it lacks ${missing}.`, {
-    hint: `Install the tested version beside troupe: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION}`,
+    hint: `Install the tested version where troupe is installed: npm install @dbos-inc/dbos-sdk@${DBOS_VERSION}`,
     cause,
   });
 }

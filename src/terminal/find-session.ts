@@ -36,7 +36,7 @@ async function resumed(client: Client, reference: string): Promise<string> {
     throw new TroupeError("usage", `There is no session "${reference}".`, { hint: "See: troupe sessions list" });
   }
   if (other !== undefined)
-    throw new TroupeError("usage", `${found.length} sessions fit "${reference}". Use more of the id.`);
+    throw new TroupeError("usage", `${found.length} sessions match "${reference}". Use more of the id.`);
   return one.sessionId;
 }
 

@@ -287,7 +287,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     );
     expect(refusals.map(({ code, stderr }) => [code, stderr.split("\n")[0]])).toEqual([
       [2, expect.stringContaining("--untrusted serves one tenant")],
-      [2, expect.stringContaining("--untrusted and --allow-all exclude each other")],
+      [2, expect.stringContaining("--untrusted cannot be used with --allow-all")],
     ]);
   });
 

@@ -190,7 +190,7 @@ describe("signing in", () => {
     const store = memorySignIn(config);
     const session = connected(server, { authProvider: sessionSignIn({ config, store }) });
     await expect(session).rejects.toThrow("troupe mcp login work");
-    await expect(signIn(config, store)).rejects.toThrow(/signs in with a secret, and none is known/);
+    await expect(signIn(config, store)).rejects.toThrow(/signs in with a secret, and none is stored/);
     expect(server.asked).toEqual([]);
   });
 

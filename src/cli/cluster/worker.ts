@@ -76,7 +76,7 @@ function checkUntrusted(given: Arguments, tenant: string | undefined): void {
   const wide = TOO_WIDE.find((name) => given.has(name));
   if (wide !== undefined) {
     throw usage(
-      `--untrusted and --${wide} exclude each other.`,
+      `--untrusted cannot be used with --${wide}.`,
       "Allow single tools: --allow-tool write --allow-tool shell.",
     );
   }

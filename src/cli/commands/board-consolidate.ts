@@ -16,7 +16,9 @@ import type { BoardRequest } from "./board.ts";
 export async function boardConsolidate({ given, words, launcher, board }: BoardRequest): Promise<ExitCode> {
   if (words.length > 0) throw usage("Usage: troupe board consolidate [--session <id|name>] [--model <model>]");
   if (given.text("branch") !== undefined || given.text("repository") !== undefined) {
-    throw usage("A session is consolidated on the board of its own folder and branch.");
+    throw usage(
+      "Leave out --repository and --branch: a session is consolidated on the board of its own folder and branch.",
+    );
   }
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const stop = new AbortController();

@@ -52,7 +52,7 @@ async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): 
   const to = given.text("to");
   const isDry = given.has("dry-run");
   if (given.has("restore")) {
-    if (isDry) throw usage("--dry-run does not go with --restore.");
+    if (isDry) throw usage("Use either --dry-run or --restore.");
     const meant = to === undefined ? {} : { rewindId: to };
     return print(
       await doneText(await rewinds.restore({ ...meant, files: given.has("files") }), "The rewind was undone."),

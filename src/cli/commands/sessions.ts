@@ -178,7 +178,7 @@ async function exportExact({ store }: Runtime, sessionId: string): Promise<ExitC
 async function importLog({ store }: Runtime, given: Arguments, wanted: readonly string[]): Promise<ExitCode> {
   const [path] = wanted;
   if (wanted.length !== 1 || path === undefined) throw usage("troupe sessions import needs one file.");
-  if (!store.exact) throw usage("This store takes no sessions of others.");
+  if (!store.exact) throw usage("Sessions cannot be imported into this store.");
   const sessionId = given.text("session-id") ?? crypto.randomUUID();
   const { splitLines } = await import("../../runtime/sessions/split-lines.ts");
   await store.exact.add(sessionId, splitLines(createReadStream(path)));

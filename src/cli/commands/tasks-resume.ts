@@ -19,7 +19,7 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 export async function resumeTask(call: TasksCall): Promise<ExitCode> {
   const { given, words, runtime, sessionId } = call;
   const [word, message = DEFAULT_MESSAGE, ...more] = words;
-  if (more.length > 0) throw usage("What the agent is told is one text. Put it in quotes.");
+  if (more.length > 0) throw usage("Put the whole message to the agent in quotes.");
   const id = await oneTask({ words: word === undefined ? [] : [word], runtime, sessionId, verb: "resume" });
   const bar = progressOf(given, { waitMs: 0 });
   const request = sessionRequest(given, "text");

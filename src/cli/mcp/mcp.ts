@@ -168,7 +168,7 @@ function entryOf(given: Arguments, rest: readonly string[]): object {
   const variables = pairs(given.list("env"), "=", "--env NAME=value");
   const headers = pairs(given.list("header"), ":", '--header "Name: value"');
   if (transport === "stdio") {
-    if (isUrl && wanted === undefined) throw usage("A url is spoken to by http or sse.");
+    if (isUrl && wanted === undefined) throw usage("A server with a URL needs --transport http or sse, not stdio.");
     if (headers) throw usage("--header is for a url; a command takes --env.");
     return { type: "stdio", command: first, args: more, ...defined({ env: variables }), ...common };
   }

@@ -270,5 +270,5 @@ const newEntry = (found: Found): Entry => ({ found, status: "starting", settled:
 
 function remedy(words: string): string {
   if (!words.includes("ERR_MODULE_NOT_FOUND") || !words.includes("@github/copilot-sdk")) return "";
-  return " Set extensionSdkPath to the folder of the SDK, or install @github/copilot-sdk beside troupe.";
+  return " Set extensionSdkPath to the folder of the SDK, or install @github/copilot-sdk where troupe is installed.";
 }

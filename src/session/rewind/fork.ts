@@ -51,7 +51,8 @@ export async function forkFacts(scan: (what: Scan) => Promise<Scanned>, toEventI
   };
   const { count, isFound } = await scan({ types: FACT_TYPES, begin, ...defined({ toEventId }) });
   if (!isFound) throw new TroupeError("usage", `Event ${toEventId} not found in this session.`);
-  if (count === 0) throw new TroupeError("usage", "There is nothing before the beginning of a session to fork.");
+  if (count === 0)
+    throw new TroupeError("usage", "A session cannot be forked at its beginning: there is nothing before it.");
   return { count, ...facts };
 }
 

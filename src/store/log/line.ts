@@ -42,7 +42,7 @@ export function encodeLine(event: SessionEvent, after: RecordLink): { bytes: Buf
   const bytes = Buffer.from(`${covered},"crc":"${hex(crc)}"}}\n`);
   if (bytes.length > MAX_LINE_BYTES) {
     throw new TroupeError("storage", `An event of ${bytes.length} bytes is too large for the session log.`, {
-      hint: "Store large content in a file beside the log.",
+      hint: "Write large content to a file, and store its path.",
     });
   }
   return { bytes, link: { seq, crc } };

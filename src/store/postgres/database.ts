@@ -60,7 +60,7 @@ async function loadPg(): Promise<{ readonly Pool: typeof Pool; readonly Client: 
     return (await import("pg")).default;
   } catch (error) {
     throw new TroupeError("usage", "The package pg is not installed, so no database can be used.", {
-      hint: "Install it beside troupe: npm install pg@8",
+      hint: "Install it where troupe is installed: npm install pg@8",
       cause: error,
     });
   }

@@ -245,7 +245,7 @@ function readOnly(log: SessionLog, holder: Worker | undefined): SessionLog {
 }
 
 const notTaken = (sessionId: string): TroupeError =>
-  new TroupeError("storage", `Session ${sessionId} is only read here.`, {
+  new TroupeError("storage", `Session ${sessionId} is read-only here.`, {
     hint: "Workers change it: send it a message (troupe -p … --resume <session>).",
   });
 

@@ -68,7 +68,9 @@ export const workspacesMethods: MethodTable = {
   "session.workspaces.truncateSummaries": sessionMethod(
     () => ({ keepCount: z.number() }),
     () => {
-      throw new TroupeError("usage", "Summaries are kept.", { hint: "Use session.history.rewindTo to go back." });
+      throw new TroupeError("usage", "Summaries cannot be removed.", {
+        hint: "Use session.history.rewindTo to go back.",
+      });
     },
   ),
   "session.workspaces.listFiles": sessionMethod(nothing, async (_, { session }) => ({

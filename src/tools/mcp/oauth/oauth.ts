@@ -166,7 +166,10 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
     saveTokens: (tokens) => store.change((kept) => ({ ...kept, tokens })),
     async redirectToAuthorization(url) {
       if (url.protocol !== "https:" && url.protocol !== "http:")
-        throw new TroupeError("failed", `The server wants a sign-in at ${url.protocol}, which is not a web address.`);
+        throw new TroupeError(
+          "failed",
+          `The server asks for a sign-in at ${url.protocol}, which is not a web address.`,
+        );
       await way.onAuthorize(url);
     },
     saveCodeVerifier(verifier) {
@@ -188,7 +191,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
 
 async function secretMissing({ name }: McpServerConfig, way: Way): Promise<Error> {
   if (way.redirectUrl === NO_REDIRECT) return needed(name);
-  return new TroupeError("usage", `The client of ${name} signs in with a secret, and none is known.`, {
+  return new TroupeError("usage", `The client of ${name} signs in with a secret, and none is stored.`, {
     hint: `Set TROUPE_MCP_CLIENT_SECRET and run: troupe mcp login ${name}`,
   });
 }
