@@ -18,7 +18,7 @@ const COMMANDS: Readonly<Record<CommandName, Known>> = {
     instead: 'say what changed: `troupe -p "what changed?"`',
   },
   fleet: {
-    beginning: "Work as a fleet: you divide, other agents do",
+    beginning: "Work as a fleet: you divide the work",
     takes: "dividing work and doing it",
     instead: 'find the code the work is about: `troupe -p "where is parseConfig used?"`',
   },
