@@ -13,7 +13,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { DBOS_VERSION, dbosInternals } from "./dbos-internals.ts";
 import type { Claim, Engine, EngineWorker, RunActivation, Work, WorkQuery, WorkState, WorkView } from "./engine.ts";
 import { ClaimLost } from "./engine.ts";
-import { claimKey, recovery } from "./recovery.ts";
+import { claimKey, giveBack, recovery, type WorkflowClaim } from "./recovery.ts";
 
 export interface DbosEngineOptions {
   readonly url: string;
@@ -164,7 +164,7 @@ async function serve(
   const { currentOwnerXid, DBOSExecutor } = internals;
   const queue = queueOf(pool, options.tenant);
   /** Running activations, by claim. */
-  const active = new Map<string, Promise<void>>();
+  const active: ActiveClaims = new Map();
   const look = (): void => void dispatch().catch(() => undefined);
   const activation = async (work: DispatchedWork): Promise<void> => {
     const workflow = workflowOf(work);
@@ -176,7 +176,7 @@ async function serve(
       () => run(work, claim),
       () => isClaimed(options.queries, claim),
     );
-    active.set(key, activity);
+    active.set(key, { workflow, token, activity });
     await activity.finally(() => active.delete(key));
     await leaveQueue(options.queries, work).then(look, ignore);
   };
@@ -202,15 +202,29 @@ async function serve(
   const timers = [setInterval(() => void recover().catch(ignore), detectMs), setInterval(look, DISPATCH_MS)];
   return {
     ...polling,
-    async drain(timeoutMs) {
+    async drain(timeoutMs, giveUp) {
       for (const timer of timers) clearInterval(timer);
       unsubscribe?.();
       await polling.end();
-      const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
-      await Promise.race([Promise.allSettled(active.values()), timeout]);
+      await settled(active, timeoutMs);
+      if (active.size > 0 && (await giveUp?.())) await leave(active, options.queries, workerId);
       await DBOS.shutdown();
     },
   };
+}
+
+type ActiveClaims = Map<string, WorkflowClaim & { readonly activity: Promise<void> }>;
+
+/** Gives the claims of activations back that do nothing more. They end when they notice. */
+async function leave(active: ActiveClaims, queries: Queries, workerId: string): Promise<void> {
+  await giveBack(queries, workerId, [...active.values()]).catch(ignore);
+  await settled(active, LAST_PAUSE_MS);
+}
+
+/** Waits for the activations that run, at most this long. */
+async function settled(active: ActiveClaims, timeoutMs: number): Promise<void> {
+  const timeout = new Promise<void>((resolve) => setTimeout(resolve, timeoutMs).unref());
+  await Promise.race([Promise.allSettled([...active.values()].map(({ activity }) => activity)), timeout]);
 }
 
 const settingsOf = (url: string, workerId: string, queue: string) => ({

@@ -63,8 +63,11 @@ export interface EngineWorker {
   /** Takes no new work until `resume`. Running work continues. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Takes no new work and waits for the activations that run, at most `timeoutMs`. */
-  drain(timeoutMs: number): Promise<void>;
+  /**
+   * Takes no new work and waits for the activations that run, at most `timeoutMs`. Then calls `giveUp`, which ends them. If
+   * it returns true, all have ended, and other workers may take their work at once.
+   */
+  drain(timeoutMs: number, giveUp?: () => Promise<boolean>): Promise<void>;
 }
 
 /** Thrown by an activation whose claim was given to another worker. */

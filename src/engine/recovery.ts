@@ -3,7 +3,7 @@
 import type { Queries } from "../lib/queries.ts";
 
 /** A workflow that was given to a worker. Workflows that were given to it at the same time have the same token. */
-interface WorkflowClaim {
+export interface WorkflowClaim {
   readonly workflow: string;
   readonly token: string;
 }
@@ -46,9 +46,14 @@ export function recovery(queries: Queries, options: RecoveryOptions): () => Prom
     idle = new Map(notRunning.map((claim) => [claimKey(claim), idle.get(claimKey(claim)) ?? now]));
     const stranded = notRunning.filter((claim) => now - (idle.get(claimKey(claim)) ?? now) >= leaseMs);
     if (stranded.length === 0) return;
-    const workflows = stranded.map(({ workflow }) => workflow);
-    await queries.query(GIVE_BACK, [workerId, workflows, stranded.map(({ token }) => token)]);
+    await giveBack(queries, workerId, stranded);
   };
+}
+
+/** Returns claims of this worker to the queue. Nothing may run for them. */
+export async function giveBack(queries: Queries, workerId: string, claims: readonly WorkflowClaim[]): Promise<void> {
+  const workflows = claims.map(({ workflow }) => workflow);
+  await queries.query(GIVE_BACK, [workerId, workflows, claims.map(({ token }) => token)]);
 }
 
 const LOOK = `

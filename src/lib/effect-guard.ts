@@ -19,4 +19,6 @@ export interface Guarded {
   readonly name: string;
   /** True when it only waits for something that runs elsewhere. It is then not stopped. */
   readonly waits?: boolean;
+  /** True for an action of the worker itself, which goes on while the session is held. */
+  readonly isOfWorker?: boolean;
 }

@@ -131,12 +131,12 @@ export class ClusterStage {
 
   /** Runs a command of the built program against the database. */
   run(args: readonly string[], more: Readonly<Record<string, string>> = {}, program?: string): Promise<Finished> {
-    const environment = { ...this.#environment(), ...more };
+    const environment = { ...this.environment(), ...more };
     const home = join(this.folder.path, "client");
     return troupe(args, { cwd: this.folder.path, home, environment, ...(program && { program }) });
   }
 
-  #environment(): Record<string, string> {
+  environment(): Record<string, string> {
     return {
       ...{ TROUPE_DATABASE_URL: this.url, TROUPE_SANDBOX: "off" },
       ...{ TROUPE_BASE_URL: this.model.baseUrl, TROUPE_API_KEY: "none", TROUPE_MODEL: "faux-model" },
@@ -174,7 +174,7 @@ export class ClusterStage {
       cwd: home,
       env: {
         ...{ PATH: process.env.PATH ?? "", HOME: home, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1" },
-        ...this.#environment(),
+        ...this.environment(),
         ...(setup.url !== undefined && { TROUPE_DATABASE_URL: setup.url }),
         ...(setup.model !== undefined && { TROUPE_BASE_URL: setup.model }),
         ...(setup.seam && { SEAM: JSON.stringify(setup.seam) }),

@@ -47,8 +47,12 @@ export interface ActivationParts {
   readonly worker: string;
   /** The right to work on the session. What is stored of the work is stored while it is valid. */
   readonly claim: SessionClaim;
-  /** Aborts when this worker has lost the session and has got it again, for another activation. */
+  /** Aborts when this worker has lost the session and has got it again, for another activation, or gives it up. */
   readonly replaced: AbortSignal;
+  /** True when the worker stops, and another one shall continue the session. */
+  isStopping(): boolean;
+  /** While `work` runs, the session starts no call and gets no result of one. */
+  pause(work: () => Promise<void>): Promise<void>;
   /** Time without an answer after which a session that waits for a person is parked. */
   readonly parkMs: number;
   /** Prepares the working folder and the request for the session. */
@@ -202,14 +206,18 @@ async function outcomeOf(known: MessageState, work: WorkRow, parts: ActivationPa
           ...(isPending && { resume: { continuesPending: true, isOwnFolder: isWorkTreeOf(work.sessionId) } }),
         });
   let isOver = false;
-  const giveUp = (): void => void session.close({ leavesPending: true }).catch(() => undefined);
+  const keeper = keeperOf(session);
+  const giveUp = async (): Promise<void> => {
+    if (parts.isStopping()) await handOver(work, keeper, parts).catch(() => undefined);
+    await session.close({ leavesPending: true }).catch(() => undefined);
+  };
   parts.replaced.addEventListener("abort", giveUp);
   try {
     if (parts.replaced.aborted) throw lostClaim(work.sessionId);
     isOver = isAborted;
     if (isAborted) return ABORTED;
     const prompt = isPending ? undefined : promptOf(known, work);
-    const outcome = await converse(session, work, { ...parts, prompt, notice, keeper: keeperOf(session) });
+    const outcome = await converse(session, work, { ...parts, prompt, notice, keeper });
     if (parts.replaced.aborted) throw lostClaim(work.sessionId);
     isOver = outcome !== "waiting";
     return outcome;
@@ -218,6 +226,22 @@ async function outcomeOf(known: MessageState, work: WorkRow, parts: ActivationPa
     // Agents on other workers continue if another activation follows.
     await session.close(isOver ? undefined : { leavesPending: true });
   }
+}
+
+/**
+ * Stores the working folder, then takes the right to write from this session. What happens while it is closed, such as the
+ * ends of its calls, is not stored: the next worker continues it as after a loss of this one.
+ */
+async function handOver(
+  { sessionId }: WorkRow,
+  keeper: WorkspaceKeeper | undefined,
+  { database, worker, claim, pause }: ActivationParts,
+): Promise<void> {
+  await pause(async () => {
+    await keeper?.keepIfPossible();
+    const taken = await takeSession(database, sessionId, { worker, claim });
+    if (taken) await release(database, { sessionId, ...taken });
+  });
 }
 
 const ABORTED: WorkOutcome = { kind: "aborted", message: "aborted" };

@@ -25,6 +25,7 @@ export class Claims {
   readonly #own = new AsyncLocalStorage<SessionClaim>();
   readonly #held = new Map<string, Held>();
   #count = 0;
+  #isStopping = false;
 
   /** Number of activations that run. */
   get count(): number {
@@ -40,6 +41,7 @@ export class Claims {
     how: { readonly activation: (replaced: AbortSignal) => Promise<T>; readonly isValid: () => Promise<boolean> },
   ): Promise<T> {
     const { sessionId } = claim;
+    if (this.#isStopping) throw lostClaim(sessionId);
     const earlier = this.#held.get(sessionId);
     if (earlier && !(await how.isValid())) throw lostClaim(sessionId);
     const replaced = new AbortController();
@@ -57,6 +59,20 @@ export class Claims {
       this.#count--;
       if (this.#held.get(sessionId) === held) this.#held.delete(sessionId);
     }
+  }
+
+  /** True when the worker gives up what runs. No further activation begins then. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** Ends all activations without an outcome. Returns whether they ended in time. */
+  async giveUp(timeoutMs: number): Promise<boolean> {
+    this.#isStopping = true;
+    const all = [...this.#held.values()];
+    for (const { replaced } of all) replaced.abort();
+    const isLate = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), timeoutMs).unref());
+    return Promise.race([Promise.all(all.map(({ ended }) => ended)).then(() => true), isLate]);
   }
 
   /** Returns the claim of the calling activation, if it is one on this session. */

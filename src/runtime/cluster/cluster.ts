@@ -61,6 +61,8 @@ export interface Cluster {
 
 const DEFAULT_POOL = "default";
 const PARK_MS = 5_000;
+/** Time to end sessions that are left to other workers. */
+const GIVE_UP_MS = 20_000;
 /** Time to store the usage of the last calls when a worker stops. */
 const FLUSH_MS = 10_000;
 
@@ -228,7 +230,7 @@ export interface ServingWorker {
   /** False when other workers may take over its sessions. */
   readonly isAlive: () => boolean;
   readonly active: () => number;
-  /** Takes no new work, waits for the sessions that run, and closes everything. */
+  /** Takes no new work, waits for the sessions that run, leaves the others to other workers, and closes everything. */
   stop(timeoutMs: number): Promise<void>;
 }
 
@@ -283,7 +285,7 @@ export async function serveCluster(options: WorkerOptions): Promise<ServingWorke
       clearInterval(sweeping);
       await stopDraining();
       await lease.drain().catch(() => undefined);
-      await serving.drain(timeoutMs);
+      await serving.drain(timeoutMs, () => claims.giveUp(GIVE_UP_MS));
       await engine.close();
       await runtime.close();
       await flush(budgets);

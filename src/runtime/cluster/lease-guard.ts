@@ -11,6 +11,7 @@
 import { isClaimed } from "../../engine/dbos-engine.ts";
 import type { Claim } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/lease.ts";
+import { deferred } from "../../lib/deferred.ts";
 import type { EffectGuard, Guarded } from "../../lib/effect-guard.ts";
 import type { Queries } from "../../lib/queries.ts";
 import { systemStamp } from "../../lib/stamp.ts";
@@ -36,12 +37,23 @@ export class LeaseGuard {
   }
 
   /** Returns the guard of an activation, which begins with a valid claim. */
-  of(claim: Claim): EffectGuard {
-    const activity = { claim, lapses: this.#options.lease.lapses };
+  of(claim: Claim): EffectGuard & Pausing {
+    const activity: Activity = { claim, lapses: this.#options.lease.lapses, held: undefined };
     return {
       run: async (what, signal, action) => {
         await this.#check(what, activity, signal);
-        return what.waits ? action(signal) : this.#whileValid(what, signal, action);
+        if (what.isOfWorker) return this.#whileValid(what, signal, action);
+        await activity.held;
+        try {
+          return await (what.waits ? action(signal) : this.#whileValid(what, signal, action));
+        } finally {
+          await activity.held;
+        }
+      },
+      async pause(work) {
+        const { promise, resolve } = deferred<void>();
+        activity.held = promise;
+        await work().finally(resolve);
       },
       assertValid: () => {
         if (!this.#isValidFor(activity)) throw this.#refusal("a command");
@@ -110,8 +122,15 @@ export class LeaseGuard {
   }
 }
 
+export interface Pausing {
+  /** While `work` runs, the session starts no action and gets no result of one. */
+  pause(work: () => Promise<void>): Promise<void>;
+}
+
 interface Activity {
   readonly claim: Claim;
+  /** Resolves when the pause ends. */
+  held: Promise<void> | undefined;
   /** Lapses of the lease for which the claim is known to be valid. */
   lapses: number;
 }

@@ -24,7 +24,7 @@ import type { Claims, SessionClaim } from "./claims.ts";
 import type { LeaseGuard } from "./lease-guard.ts";
 import { tenantBudget } from "./tenant-budget.ts";
 import { Turnstile } from "./turnstile.ts";
-import { findWork, type WorkRow } from "./work.ts";
+import { findWork, recordHandOver, type WorkRow } from "./work.ts";
 import { type KeptWorkspace, WorkspaceKeeper } from "./workspace-keeper.ts";
 
 export type Submit = ActivationParts["submit"];
@@ -64,6 +64,7 @@ export function workRunner(parts: WorkRunnerParts): RunActivation {
   const turnstile = new Turnstile();
   const failures = new Map<string, number>();
   return async (work, claim) => {
+    if (claims.isStopping) throw new ClaimLost(work);
     const row = await findWork(database, workIdOf(work.id));
     if (!row) return report(`job ${work.id} has no row and is dropped`);
     if (tenant !== undefined && row.tenant !== tenant) {
@@ -86,7 +87,11 @@ export function workRunner(parts: WorkRunnerParts): RunActivation {
       report(`${sessionId}: ${described(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      report(`${sessionId}: ${message}`);
+      report(`${sessionId}: ${claims.isStopping ? "left to another worker" : message}`);
+      if (claims.isStopping) {
+        await recordHandOver(database, row.id, claim).catch(() => undefined);
+        throw new ClaimLost(work);
+      }
       if (error instanceof TroupeError && error.kind === "interrupted") throw new ClaimLost(work);
       // An outage has no known length, and the loss of the session says nothing about the work.
       if (isOutage(error) || isTakenOver(error)) throw error;
@@ -111,6 +116,8 @@ function activationParts(parts: WorkRunnerParts, claim: SessionClaim): Omit<Acti
   const { database, runtime, store, workerId: worker, budgets, checkout, parkMs, asks, submit } = parts;
   return {
     ...{ database, runtime, store, worker, claim, parkMs, submit },
+    isStopping: () => parts.claims.isStopping,
+    pause: effects.pause,
     kinds: ({ request }) => (request.asks ?? []).filter((kind) => asks || kind !== "permission"),
     prepare: async (work) => {
       const kept = await lastKept(database, work.sessionId);

@@ -162,6 +162,14 @@ export async function recordStart(
   return rows[0]?.losses;
 }
 
+/** Stores that the worker gives the work back, so that nobody counts it as lost. */
+export async function recordHandOver(queries: Queries, id: string, claim: Condition): Promise<void> {
+  await queries.query(`update troupe.work set worker = null where id = $1 and outcome is null${during(claim, 1)}`, [
+    id,
+    ...claim.values,
+  ]);
+}
+
 /** Stores the reason why no worker takes the work up any more. */
 export async function recordSetAside(queries: Queries, id: string, reason: string): Promise<void> {
   await queries.query("update troupe.work set set_aside = $2 where id = $1 and outcome is null", [id, reason]);

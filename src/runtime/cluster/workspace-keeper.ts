@@ -171,7 +171,7 @@ export class WorkspaceKeeper {
 
   /** A worker that was replaced must not overwrite what another one has pushed. */
   async #pushTo(ref: string, commit: string): Promise<void> {
-    await this.#options.effects.run({ name: "git push" }, this.#end.signal, () =>
+    await this.#options.effects.run({ name: "git push", isOfWorker: true }, this.#end.signal, () =>
       this.#git(["push", "--quiet", "--force", "origin", `${commit}:${ref}`]),
     );
   }
