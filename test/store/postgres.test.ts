@@ -3,7 +3,11 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { askToDrain } from "../../src/runtime/cluster/draining.ts";
+import { addWork, noteAbort } from "../../src/runtime/cluster/work.ts";
 import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
+import { watchEvents } from "../../src/store/postgres/follow.ts";
+import { CHANNEL, topics } from "../../src/store/postgres/notifications.ts";
 import { type PostgresStoreOptions, postgresStore } from "../../src/store/postgres/postgres.ts";
 import { migrate } from "../../src/store/postgres/schema.ts";
 import type { SessionLog, Store } from "../../src/store/store.ts";
@@ -42,6 +46,19 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
        on conflict (id) do update set expires_at = excluded.expires_at`,
       [id, time],
     );
+  /** Returns the payloads of the notifications that `work` sends. */
+  async function payloadsOf(work: () => Promise<void>): Promise<readonly string[]> {
+    const { Client } = await import("pg");
+    const client = new Client({ connectionString: server.url });
+    const payloads: string[] = [];
+    client.on("notification", ({ payload = "" }) => void payloads.push(payload));
+    await client.connect();
+    await client.query(`listen ${CHANNEL}`);
+    await work();
+    await client.query("select 1");
+    await client.end();
+    return payloads;
+  }
   const newId = (): string => `s-${crypto.randomUUID()}`;
 
   it("a session in Postgres cannot be opened for writing while another worker's lease is valid", async () => {
@@ -59,6 +76,26 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     await other.close();
     expect((await second.read(id)).events).toEqual(messages(2));
     expect(await violations(database)).toEqual([]);
+  });
+
+  it("notifications name no session, job or worker, because every role may listen", async () => {
+    const [id, pool] = [newId(), newId()];
+    const log = await (await storeOf("n1")).create(id);
+    await log.append(message(1), barrier);
+    await watchEvents(database, [id]);
+    await addWork(database, {
+      ...{ id: `work-${id}`, sessionId: id, tenant: "t", pool, onLoss: "continue" },
+      request: { prompt: "x", flags: [] },
+    });
+    const payloads = await payloadsOf(async () => {
+      await log.append(message(2), barrier);
+      await noteAbort(database, `work-${id}`);
+      await askToDrain(database, { name: "n1", isAsked: true });
+    });
+    const expected = [topics.events(id), topics.work(`work-${id}`), topics.session(id), topics.worker("n1")];
+    expect([...payloads].sort()).toEqual([...expected].sort());
+    expect(payloads.filter((payload) => payload.includes(id) || payload.includes("n1"))).toEqual([]);
+    await log.close();
   });
 
   const races = process.env.TROUPE_SLOW === undefined ? 100 : 1_000;

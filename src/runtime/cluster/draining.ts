@@ -3,7 +3,7 @@
 import type { EngineWorker } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/lease.ts";
 import type { Database } from "../../store/postgres/database.ts";
-import { CHANNEL, changes, topics } from "../../store/postgres/notifications.ts";
+import { changes, notifying, topics } from "../../store/postgres/notifications.ts";
 
 /** The wish is also looked up, in case a notification is lost. */
 const POLL_MS = 10_000;
@@ -60,7 +60,7 @@ export async function askToDrain(
     `with asked as (
        update troupe.worker set drain_asked = $3
        where ($1::text is null or starts_with(id, $1)) and ($2::text is null or pool = $2) returning id)
-     select id, pg_notify('${CHANNEL}', '${topics.worker("")}' || id) from asked order by id`,
+     select id, ${notifying("worker", "id")} from asked order by id`,
     [wish.name ?? null, wish.pool ?? null, wish.isAsked],
   );
   return rows.map(({ id }) => id);

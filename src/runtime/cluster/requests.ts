@@ -9,7 +9,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { type AnyAnswer, type AnyRequest, eventsOf, type RequestKind } from "../../session/requests/requests.ts";
 import type { Database } from "../../store/postgres/database.ts";
-import { CHANNEL, topics } from "../../store/postgres/notifications.ts";
+import { notifying } from "../../store/postgres/notifications.ts";
 import { during } from "./work.ts";
 
 export interface RequestRow {
@@ -22,7 +22,7 @@ export interface RequestRow {
 }
 
 const COLUMNS = `r.session_id as "sessionId", r.id, r.work_id as "workId", r.kind, r.data`;
-const NOTIFY = `pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
+const NOTIFY = notifying("session", "session_id");
 
 /** Stores an open request. Storing it again, by another worker, changes nothing. */
 export async function addRequest(

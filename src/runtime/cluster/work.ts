@@ -7,7 +7,7 @@ import type { ExternalToolDefinition } from "../../session/requests/external-too
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { Outcome } from "../../session/session.ts";
 import type { Database } from "../../store/postgres/database.ts";
-import { CHANNEL, changes, topics } from "../../store/postgres/notifications.ts";
+import { changes, notifying, topics } from "../../store/postgres/notifications.ts";
 import type { Ceiling } from "../permissions/policy.ts";
 
 /** Behaviour when a worker is lost while it answers. */
@@ -133,8 +133,7 @@ export async function waitForWork(
 }
 
 /** Notifies of a change of the work. */
-const NOTIFY = `pg_notify('${CHANNEL}', '${topics.work("")}' || id),
-  pg_notify('${CHANNEL}', '${topics.session("")}' || session_id)`;
+const NOTIFY = `${notifying("work", "id")}, ${notifying("session", "session_id")}`;
 
 /** Restricts a statement to a valid claim, if there is one. `by`: number of values of the statement itself. */
 export const during = (claim: Condition | undefined, by: number): string =>

@@ -3,23 +3,31 @@
  * gets it reads the rows. Notifications can be lost, so every wait also looks at the rows from time to time.
  */
 
+import { createHash } from "node:crypto";
 import type { Client } from "pg";
 
 /** All processes use one channel. The payload is the topic. */
 export const CHANNEL = "troupe";
 
+/** Every role may listen, that of another tenant too. So topics are hashes, which name no session, job, pool or machine. */
+const topicOf = (kind: string, id: string): string => createHash("sha256").update(`${kind}:${id}`).digest("hex");
+
 /** Topics of notifications. */
 export const topics = {
-  events: (sessionId: string): string => `events:${sessionId}`,
+  events: (sessionId: string): string => topicOf("events", sessionId),
   /** The work has an outcome, waits for a person, or shall end. */
-  work: (workId: string): string => `work:${workId}`,
+  work: (workId: string): string => topicOf("work", workId),
   /** A request or work of the session was made, answered or has ended. */
-  session: (sessionId: string): string => `session:${sessionId}`,
+  session: (sessionId: string): string => topicOf("session", sessionId),
   /** Work of the pool waits for a slot. */
-  queue: (pool: string): string => `queue:${pool}`,
+  queue: (pool: string): string => topicOf("queue", pool),
   /** The worker shall drain, or take work again. */
-  worker: (workerId: string): string => `worker:${workerId}`,
+  worker: (workerId: string): string => topicOf("worker", workerId),
 };
+
+/** Returns an SQL expression that notifies of a topic. `id` is one, too. */
+export const notifying = (kind: keyof typeof topics, id: string): string =>
+  `pg_notify('${CHANNEL}', encode(sha256(convert_to('${kind}:' || ${id}, 'UTF8')), 'hex'))`;
 
 const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 5_000;

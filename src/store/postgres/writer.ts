@@ -13,7 +13,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import { encodeLine, noRecord, type RecordLink } from "../log/line.ts";
 import { storageError } from "../storage-error.ts";
 import type { Database } from "./database.ts";
-import { CHANNEL, topics } from "./notifications.ts";
+import { notifying } from "./notifications.ts";
 
 export interface GroupWriterOptions {
   readonly database: Database;
@@ -291,7 +291,7 @@ const appendStatement = ({ sync }: { readonly sync: boolean }): string => `
     from given g where s.id = g.id and s.epoch = g.epoch and s.last_seq = g.before
     returning s.id, s.epoch
   ), told as (
-    select pg_notify('${CHANNEL}', '${topics.events("")}' || w.session_id)
+    select ${notifying("events", "w.session_id")}
     from troupe.watch w join own on own.id = w.session_id where w.until > clock_timestamp()
   ), added as (
     insert into troupe.event(session_id, seq, epoch, line)
