@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { plainStyle } from "../../src/terminal/screen/style.ts";
-import { widthOf } from "../../src/terminal/screen/width.ts";
+import { keyRows, widthOf } from "../../src/terminal/screen/width.ts";
 import { fillLine, wrapHanging } from "../../src/terminal/screen/wrap.ts";
 import { blockLines } from "../../src/terminal/transcript/block-lines.ts";
 import { isShowable } from "../../src/terminal/transcript/result-files.ts";
@@ -60,6 +60,44 @@ describe("committed prose", () => {
     expect(rows.length).toBeGreaterThan(1);
     for (const row of rows.slice(1)) expect(row).toMatch(/^ {14}\S/);
     for (const row of rows) expect(widthOf(row)).toBeLessThanOrEqual(40);
+  });
+
+  it("a list of keys indents what follows a key column that takes over half of the row", () => {
+    const help = "move the agent that the call waits for to the background; else cursor left";
+    const rows = wrapHanging(`  ${"ctrl+b".padEnd(32)}  ${help}`, 59);
+    expect(rows.length).toBeGreaterThan(1);
+    expect(rows[0]).toMatch(/^ {2}ctrl\+b {28}move/);
+    for (const row of rows.slice(1)) expect(row).toMatch(/^ {4}\S/);
+    for (const row of rows) expect(widthOf(row)).toBeLessThanOrEqual(59);
+    expect(rows.flatMap(words)).toEqual(["ctrl+b", ...help.split(" ")]);
+    const short = `  ${"ctrl+b".padEnd(32)}  cursor left, or so`;
+    expect(wrapHanging(short, short.length)).toEqual([short]);
+    expect(wrapHanging(`  ${"ctrl+b".padEnd(32)}  left`, 1).every((row) => widthOf(row) <= 1)).toBe(true);
+  });
+
+  it("the keys of an overlay break between two keys, into rows of about the same width", () => {
+    const parts = [
+      "Enter open",
+      "m message",
+      "a answer",
+      "w wait",
+      "x x stop",
+      "b background",
+      "f finished",
+      "q close",
+    ];
+    const keys = [...parts, "[ replay"].join(" · ");
+    expect(keyRows(keys, 102)).toEqual([keys]);
+    expect(keyRows(keys, 99)).toEqual([
+      "Enter open · m message · a answer · w wait · x x stop",
+      "b background · f finished · q close · [ replay",
+    ]);
+    const narrow = keyRows(keys, 39);
+    expect(narrow).toHaveLength(3);
+    for (const row of narrow) expect(widthOf(row)).toBeLessThanOrEqual(39);
+    expect(narrow.join(" · ")).toBe(keys);
+    expect(keyRows(keys, 12)).toHaveLength(3);
+    expect(keyRows("", 20)).toEqual([""]);
   });
 });
 

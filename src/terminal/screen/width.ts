@@ -73,11 +73,25 @@ export function wrapPlain(line: string, columns: number): string[] {
   return rows;
 }
 
-/** Names of keys on one row, or on two where they do not fit, broken between two keys. */
+/** Names of keys on as few rows as they fit on (three at most), of about the same width, broken between two keys. */
 export function keyRows(keys: string, columns: number): string[] {
-  if (widthOf(keys) <= columns) return [keys];
   const parts = keys.split(" · ");
-  let first = parts.shift() ?? "";
-  while (parts[0] !== undefined && widthOf(`${first} · ${parts[0]}`) <= columns) first += ` · ${parts.shift()}`;
-  return parts.length === 0 ? [first] : [first, parts.join(" · ")];
+  const fewest = Math.min(MAX_KEY_ROWS, joinedRows(parts, columns).length);
+  let width = Math.ceil(widthOf(keys) / fewest);
+  while (width < columns && joinedRows(parts, width).length > fewest) width++;
+  const rows = joinedRows(parts, Math.min(width, columns));
+  return [...rows.slice(0, fewest - 1), rows.slice(fewest - 1).join(" · ")];
+}
+
+const MAX_KEY_ROWS = 3;
+
+/** Fills one row after the other. */
+function joinedRows(parts: readonly string[], columns: number): string[] {
+  const rows: string[] = [];
+  for (const part of parts) {
+    const row = rows.at(-1);
+    if (row !== undefined && widthOf(`${row} · ${part}`) <= columns) rows[rows.length - 1] = `${row} · ${part}`;
+    else rows.push(part);
+  }
+  return rows;
 }

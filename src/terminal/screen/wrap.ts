@@ -11,14 +11,23 @@ export function wrapStyled(line: string, columns: number): string[] {
   return rows.length === 0 ? [""] : rows;
 }
 
-/** Like `wrapStyled`; the second column of a row of two columns stays a column. */
+/**
+ * Like `wrapStyled`; the second column of a row of two columns stays a column. Where the first column takes over half of
+ * the row, continuation rows have a small indent.
+ */
 export function wrapHanging(line: string, columns: number): string[] {
   const [head = ""] = TWO_COLUMNS.exec(line) ?? [];
-  const indent = widthOf(head.replace(STYLE, ""));
-  if (indent > columns / 2) return wrapStyled(line, columns);
-  const rows = wrapStyled(line.slice(head.length), columns - indent);
-  return rows.map((row, index) => `${index === 0 ? head : " ".repeat(indent)}${row}`);
+  const column = widthOf(head.replace(STYLE, ""));
+  if (column <= columns / 2) {
+    const rows = wrapStyled(line.slice(head.length), columns - column);
+    return rows.map((row, index) => `${index === 0 ? head : " ".repeat(column)}${row}`);
+  }
+  if (widthOf(line.replace(STYLE, "")) <= columns) return [line];
+  const indent = Math.min(NARROW_INDENT, columns - 1);
+  return wrapStyled(line, columns - indent).map((row, index) => `${" ".repeat(index === 0 ? 0 : indent)}${row}`);
 }
+
+const NARROW_INDENT = 4;
 
 /** Such as `  ctrl+c   interrupt`. */
 const TWO_COLUMNS = /^ {2}\S.*? {2,}(?=\S)/;
