@@ -54,7 +54,7 @@ export class App implements Host {
   readonly notices: Notices;
   readonly #drafts: Drafts;
   /** Messages to agents that were not sent yet. */
-  readonly #agentDrafts = new Map<string, string>();
+  readonly agentDrafts = new Map<string, string>();
   readonly popup: Popup;
   readonly images: PromptImages;
   #keymap = new Keymap();
@@ -116,7 +116,7 @@ export class App implements Host {
   /** Brings back what an earlier terminal in this folder left in its prompt. */
   async recoverDraft(): Promise<void> {
     const [found] = await Promise.all([this.#drafts.recover(), this.history.load()]);
-    for (const [id, text] of Object.entries(found?.agents ?? {})) this.#agentDrafts.set(id, text);
+    for (const [id, text] of Object.entries(found?.agents ?? {})) this.agentDrafts.set(id, text);
     if (found === undefined || found.text === "" || !this.editor.isEmpty) return;
     this.editor.set(found.text);
     this.hint("restored the draft of a terminal that was closed");
@@ -223,10 +223,10 @@ export class App implements Host {
   /** Sets the use of the prompt: a prompt, an answer or a message to an agent. Stores the current draft first. */
   aim(target: Target): void {
     const { target: before } = this;
-    if (before.kind === "agent") this.#agentDrafts.set(before.agentId, this.editor.text);
+    if (before.kind === "agent") this.agentDrafts.set(before.agentId, this.editor.text);
     const draft = before.kind === "main" ? this.editor.take() : before.draft;
     this.target = target.kind === "main" ? mainTarget : { ...target, draft };
-    const own = target.kind === "agent" ? (this.#agentDrafts.get(target.agentId) ?? "") : "";
+    const own = target.kind === "agent" ? (this.agentDrafts.get(target.agentId) ?? "") : "";
     this.editor.set(target.kind === "main" ? draft : own);
     this.screen.changedByKey();
   }
@@ -313,9 +313,9 @@ export class App implements Host {
   /** Answers to requests are not kept: they end with the request. */
   #keepDrafts(): void {
     const { target } = this;
-    if (target.kind === "agent") this.#agentDrafts.set(target.agentId, this.editor.text);
+    if (target.kind === "agent") this.agentDrafts.set(target.agentId, this.editor.text);
     const text = target.kind === "main" ? this.editor.text : target.draft;
-    this.#drafts.changed({ text, agents: Object.fromEntries(this.#agentDrafts) });
+    this.#drafts.changed({ text, agents: Object.fromEntries(this.agentDrafts) });
   }
 
   #refreshPopup(): void {

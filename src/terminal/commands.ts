@@ -10,7 +10,7 @@ import type { Commands, Host } from "./host.ts";
 import type { CommandEntry } from "./input/completion.ts";
 import type { Action } from "./input/key-table.ts";
 import { mentionedIn } from "./input/mentions.ts";
-import { mainTarget } from "./prompt-target.ts";
+import { mainTarget, messageTarget } from "./prompt-target.ts";
 import { safe } from "./screen/safe.ts";
 import { showImage } from "./screen/show-image.ts";
 import { runUserCommand } from "./user-command.ts";
@@ -135,12 +135,33 @@ export class CommandRunner implements Commands {
     return shellOutput;
   }
 
+  /** A message that is not accepted becomes the draft for its agent again. */
   async #messageAgent(id: string, message: string): Promise<void> {
     const app = this.#app;
-    const params = { id, message };
-    const result = await app.call<{ sent: boolean; error?: string }>("session.tasks.sendMessage", params);
-    if (result.sent) app.hint(`sent to ${id}`);
-    else app.fail(new Error(result.error ?? `${id} did not accept the message.`));
+    try {
+      const params = { id, message };
+      const result = await app.call<{ sent: boolean; error?: string }>("session.tasks.sendMessage", params);
+      if (!result.sent) throw new Error(result.error ?? `${id} did not accept the message.`);
+      app.hint(`sent to ${id}`);
+    } catch (error) {
+      this.#restoreMessage(id, message);
+      throw error;
+    }
+  }
+
+  /** Goes in front of what was typed for the agent since then, and leaves a new draft of the main prompt alone. */
+  #restoreMessage(id: string, message: string): void {
+    const app = this.#app;
+    const isHere = app.target.kind === "agent" && app.target.agentId === id;
+    const newer = isHere ? app.editor.text : (app.agentDrafts.get(id) ?? "");
+    const draft = newer === "" ? message : `${message}\n${newer}`;
+    if (isHere) {
+      app.editor.set(draft);
+      return;
+    }
+    app.agentDrafts.set(id, draft);
+    if (app.target.kind === "main" && app.editor.isEmpty) app.aim(messageTarget(id));
+    else app.hint(`the message to ${id} is its draft again: m in the tree`);
   }
 
   interrupt(): void {

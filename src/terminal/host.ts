@@ -55,6 +55,8 @@ export interface Host {
   /** The view of the session; an empty one before it is open. */
   readonly view: View;
   target: Target;
+  /** Drafts of messages to agents, by the ids of the agents. */
+  readonly agentDrafts: Map<string, string>;
   search: HistorySearch | undefined;
   /** Set when the session could not be opened: tries once more. */
   retry: (() => Promise<void>) | undefined;

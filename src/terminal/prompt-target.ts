@@ -24,3 +24,10 @@ export type Target =
   | (Elsewhere & { readonly kind: "agent"; readonly agentId: string });
 
 export const mainTarget: Target = { kind: "main", label: "›" };
+
+export const messageTarget = (agentId: string): Target => ({
+  kind: "agent",
+  label: `to ${agentId} ›`,
+  draft: "",
+  agentId,
+});

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Drafts } from "../../src/terminal/input/drafts.ts";
+import { calls, forAgent, says, stalls } from "../../src/testing/index.ts";
+import { READY, terminalStage } from "./stage.ts";
 
 describe("drafts on disk", () => {
   let home: string;
@@ -30,5 +32,41 @@ describe("drafts on disk", () => {
       await expect.poll(stored).toBe(text);
     }
     expect(readdirSync(join(home, "drafts"))).toEqual([`${process.pid}.json`]);
+  });
+});
+
+describe("a message to an agent", () => {
+  it("a message that a stopped agent does not accept becomes the draft for it again, and is lost at no key", async () => {
+    const isAgent = ({ messages }: { readonly messages: readonly { readonly role: string }[] }): boolean =>
+      JSON.stringify(messages.find(({ role }) => role === "user")).includes("agent work");
+    const task = { agent_type: "general-purpose", name: "ann", description: "look", prompt: "agent work" };
+    await using stage = await terminalStage({
+      columns: 100,
+      steps: [
+        calls(["task", { ...task, mode: "background" }]),
+        forAgent(isAgent, stalls()),
+        says("It is at work."),
+        says("It was stopped."),
+      ],
+    });
+    await stage.shows(READY);
+    stage.send("go\r");
+    await stage.shows("It is at work.");
+    stage.send("\u0014");
+    await stage.shows("Agents · 1 at work");
+    stage.send("xx");
+    await stage.shows("Agents · 0 at work");
+    stage.send("m");
+    await stage.shows("to ann ›");
+    stage.send("look at readme.md too\r");
+    await stage.shows(/ann.*(?:stopped|cancelled|ended)/);
+    await stage.shows("to ann › look at readme.md too");
+    stage.send("\u001b");
+    await stage.hides("to ann ›");
+    stage.send("my own prompt");
+    stage.send("\u0014");
+    await stage.shows("Agents · 0 at work");
+    stage.send("m");
+    await stage.shows("to ann › look at readme.md too");
   });
 });

@@ -7,6 +7,7 @@ import type { Host } from "../host.ts";
 import { Pager } from "../overlays/pager.ts";
 import { OverlayReplay } from "../overlays/replay.ts";
 import { AgentTreeOverlay, usedText } from "../overlays/tree.ts";
+import { messageTarget } from "../prompt-target.ts";
 import { safe, safeLine } from "../screen/safe.ts";
 import type { TerminalSession } from "../session.ts";
 import { blockLines } from "../transcript/block-lines.ts";
@@ -25,7 +26,7 @@ export function openTree(app: Host): void {
       replay,
       style: app.style,
       open: (agentId) => openRun(app, agentId, replay),
-      message: (agentId) => app.aim({ kind: "agent", label: `to ${agentId} ›`, draft: "", agentId }),
+      message: (agentId) => app.aim(messageTarget(agentId)),
       stop: (agentId) => request("session.tasks.cancel", agentId),
       background: (agentId) => request("session.tasks.promoteToBackground", agentId),
       answer: (itemId) => {
@@ -76,7 +77,7 @@ function openRun(app: Host, agentId: string, replay: OverlayReplay): void {
     return undefined;
   };
   const message = (): "close" => {
-    app.aim({ kind: "agent", label: `to ${agentId} ›`, draft: "", agentId });
+    app.aim(messageTarget(agentId));
     return "close";
   };
   const pager = new Pager({
