@@ -1,11 +1,12 @@
 /** Turns the keys of a card, and the words that were typed for it, into answers of the contract. */
 import { type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
-import type { CardAnswer } from "./attention.ts";
+import { addressOf, type CardAnswer } from "./attention.ts";
 import type { Host } from "./host.ts";
 import { Pager } from "./overlays/pager.ts";
+import { addressLines, wholeRequest } from "./panels/request-lines.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
-import { safe, safeLine } from "./screen/safe.ts";
+import { safeCode, safeLine } from "./screen/safe.ts";
 import { markdownText } from "./transcript/tool-cards.ts";
 
 export function answerCard(app: Host, answer: CardAnswer): void {
@@ -39,8 +40,10 @@ export function answerCard(app: Host, answer: CardAnswer): void {
   }
 }
 
-const wholeText = ({ style }: Host, { kind, text }: AttentionItem): readonly string[] =>
-  kind === "plan" ? markdownText(text, style) : safe(text).split("\n");
+const wholeText = ({ style }: Host, item: AttentionItem): readonly string[] =>
+  item.kind === "plan"
+    ? markdownText(item.text, style)
+    : [...wholeRequest(item.text), ...addressLines(addressOf(item))].map(safeCode);
 
 /** Sends what was typed for a request. Returns false when the prompt is for the main agent. */
 export function answerWords(app: Host, target: Target, text: string): boolean {
@@ -100,6 +103,7 @@ function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: 
   const { item, field, rest } = target;
   const answer = fieldAnswer(field, text);
   if (answer.kind === "problem") {
+    app.editor.set(text);
     app.hint(safeLine(answer.problem));
     return;
   }

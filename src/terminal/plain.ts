@@ -22,7 +22,7 @@ import {
   trustedName,
   trustTitle,
 } from "./open-session.ts";
-import { requestLines } from "./panels/request-lines.ts";
+import { addressLines, requestLines } from "./panels/request-lines.ts";
 import type { PlainAnswer, PlainQuestion } from "./plain-form.ts";
 import { type MenuEntry, menuLabels, menuOf } from "./plain-menu.ts";
 import { safe, safeLine } from "./screen/safe.ts";
@@ -221,9 +221,9 @@ class PlainTerminal {
     const address = addressOf(item);
     const who = item.agentId === undefined ? "" : ` (agent ${safeLine(item.agentId)})`;
     this.#print(
-      `${menuLabels[item.kind]}${who}: ${safeLine(item.title)}`,
+      `${address === undefined ? menuLabels[item.kind] : "address to open"}${who}: ${safeLine(item.title)}`,
       ...requestLines(safe(item.text)).map((row) => `  | ${row}`),
-      ...(address === undefined ? [] : [`  | Open it yourself: ${safeLine(address)}`]),
+      ...addressLines(address).map((row) => `  | ${safeLine(row)}`),
       ...entries.map(({ label }, index) => `  ${index + 1}. ${safeLine(label)}`),
     );
   }

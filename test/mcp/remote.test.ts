@@ -189,7 +189,9 @@ describe("remote MCP servers", () => {
     );
     const server = mcp.use(remoteConfig(url));
     for (let attempt = 0; attempt < 6; attempt++)
-      await expect(server.definitions(never())).rejects.toThrow(/asks for a sign-in.*troupe mcp login remote/);
+      await expect(server.definitions(never())).rejects.toThrow(
+        /asks for a sign-in.*: \/mcp login remote in the session, or troupe mcp login remote/,
+      );
     expect(server.state()).toEqual({ status: "needs-auth", error: "asks for a sign-in" });
   });
 

@@ -183,7 +183,7 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.close();
   });
 
-  it("the terminal fills a server's form field by field, checks each value, and keeps the draft", async () => {
+  it("the terminal fills a server's form field by field, lets a wrong value be corrected, and keeps the draft", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
     const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
@@ -203,11 +203,14 @@ describe("the terminal under random events, resizes and keys", () => {
     stage.send("y");
     stage.send("Ann\r");
     stage.send("many\r");
-    stage.send("3\r");
+    await stage.settle();
+    expect(stage.terminal.screen().join("\n")).toContain("enter integer");
+    expect(stage.app.editor.text).toBe("many");
+    stage.send("\u00153\r");
     await stage.settle();
     expect(stage.terminal.screen().join("\n")).toContain("field 3 of 3");
     stage.send("green\r");
-    stage.send("blue\r");
+    stage.send("\u0015blue\r");
     await stage.settle();
     expect(stage.requests.filter(({ method }) => method === "session.ui.handlePendingElicitation")).toEqual([
       {
@@ -216,6 +219,24 @@ describe("the terminal under random events, resizes and keys", () => {
       },
     ]);
     expect(stage.app.editor.text).toBe("half a draft");
+    await stage.close();
+  });
+
+  it("the terminal shows the address of a sign-in in the card and in its whole text, and names no server that it lacks", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+    const screen = (): string => stage.terminal.screen().join("\n");
+    const url = "https://auth.example/authorize?state=1";
+    const data = { requestId: "u1", message: "Sign in to the MCP server work.", mode: "url", url };
+    stage.emit(make("elicitation.requested", data, { ephemeral: true }));
+    await stage.settle();
+    expect(screen()).toContain("▌ Address to open\n▌ Sign in to the MCP server work.");
+    expect(screen()).toContain(`▌ Open it yourself: ${url}`);
+    stage.send("\u0001v");
+    await stage.settle();
+    expect(screen()).toContain(`  Sign in to the MCP server work.\nOpen it yourself: ${url}`);
+    expect(screen()).not.toContain("```");
     await stage.close();
   });
 

@@ -150,6 +150,20 @@ describe("the card of a call", () => {
   });
 });
 
+it("the line of a request that was cancelled says so once", () => {
+  const about = { kind: "approval", id: "1", agentId: undefined, at: 0, eventId: "1", requestId: "r" } as const;
+  const cancelled = {
+    ...about,
+    title: "Change a.txt",
+    decision: "cancelled",
+    feedback: undefined,
+    askedBy: undefined,
+  } as const;
+  const linesOf = (how: string) => blockLines({ ...cancelled, how }, { style: plainStyle });
+  expect(linesOf("cancelled")).toEqual(["✗ cancelled Change a.txt"]);
+  expect(linesOf("the agent has ended")).toEqual(["✗ cancelled (the agent has ended) Change a.txt"]);
+});
+
 describe("the layout of the terminal", () => {
   it("the terminal names a tool's image with its type, its size and its file", async () => {
     await using stage = await terminalStage({

@@ -3,7 +3,7 @@ import { permissionRequest } from "../../src/permissions/request.ts";
 import type { Access } from "../../src/protocol/permission.ts";
 import { permissionText } from "../../src/protocol/permission-text.ts";
 import type { PermissionRequest } from "../../src/session/requests/requests.ts";
-import { requestLines } from "../../src/terminal/panels/request-lines.ts";
+import { requestLines, wholeRequest } from "../../src/terminal/panels/request-lines.ts";
 
 const linesOf = (access: Access) =>
   requestLines(permissionText(permissionRequest({ access, toolName: "x", cwd: "/" }) as PermissionRequest).text);
@@ -30,5 +30,10 @@ describe("the lines of a request in a terminal", () => {
       ...command.split("\n"),
       "The model says: Show it",
     ]);
+  });
+
+  it("the whole text of a request keeps empty lines and the heads of a diff, indents what it quotes, and has no fences", () => {
+    const text = "File:\n```\na.sh\n```\n\nCommand:\n````\ncat <<X\n\n```\nX\n````";
+    expect(wholeRequest(text)).toEqual(["File:", "  a.sh", "Command:", "  cat <<X", "", "  ```", "  X"]);
   });
 });

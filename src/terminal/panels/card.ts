@@ -11,26 +11,27 @@ import { keyRows, wrapPlain } from "../screen/width.ts";
 import { wrapStyled } from "../screen/wrap.ts";
 import { markdownText } from "../transcript/tool-cards.ts";
 import type { CardState } from "./live.ts";
-import { requestLines } from "./request-lines.ts";
+import { addressLines, requestLines } from "./request-lines.ts";
 
 export function cardRows(
   card: CardState,
   { style, columns, maxRows }: { style: Style; columns: number; maxRows: number },
 ): string[] {
   const { item, total } = card;
+  const url = addressOf(item);
   const form = item.request?.type === "elicitation.requested" ? item.request.data : undefined;
-  const asking = [card.agentName, form && `MCP server ${form.elicitationSource ?? "without a name"}`];
+  const asking = [card.agentName, form?.elicitationSource && `MCP server ${form.elicitationSource}`];
   const who = asking.map((name) => (name === undefined ? "" : ` · ${safeLine(name)}`)).join("");
   const more = total > 1 ? ` · 1 of ${total}` : "";
   const blocks = card.blocked === undefined ? "" : ` · ${safeLine(card.blocked)}`;
-  const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
-  const url = addressOf(item);
-  const address = url === undefined ? [] : [`Open it yourself: ${url}`];
+  const head = style.yellow(
+    style.bold(`▌ ${url === undefined ? (titles[item.kind] ?? item.kind) : "Address to open"}${who}${more}${blocks}`),
+  );
   const width = Math.max(8, columns - 2);
   const body =
     item.kind === "plan"
       ? markdownText(item.text, style).flatMap((line) => (line === "" ? [] : wrapStyled(line, width)))
-      : [...requestLines(item.text), ...address].flatMap((line) => wrapPlain(safeCode(line), width));
+      : [...requestLines(item.text), ...addressLines(url)].flatMap((line) => wrapPlain(safeCode(line), width));
   const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choiceLabel(item, choice))}`);
   const told = card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`;
   const keys = card.keys === "" ? [] : keyRows(told, Math.max(8, columns - 2));

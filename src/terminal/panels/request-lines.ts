@@ -12,14 +12,27 @@ export function requestLines(text: string): string[] {
   return shown;
 }
 
+/** The address of a sign-in or a form that the user opens, if the request has one. */
+export const addressLines = (url: string | undefined): string[] =>
+  url === undefined ? [] : [`Open it yourself: ${url}`];
+
+/** Every line of the request, for a reader that has room: what was quoted is indented, and keeps its empty lines. */
+export function wholeRequest(text: string): string[] {
+  return partsOf(text).flatMap(({ isQuote, lines, whole }) =>
+    isQuote ? whole.map((line) => (line === "" ? "" : `  ${line}`)) : lines,
+  );
+}
+
 interface Part {
   readonly isQuote: boolean;
   readonly lines: string[];
+  /** With empty lines. */
+  readonly whole: string[];
 }
 
 /** Runs of lines inside and outside of fences. Only a fence as long as the one that opened a run ends it. */
 function partsOf(text: string): Part[] {
-  let part: Part = { isQuote: false, lines: [] };
+  let part: Part = { isQuote: false, lines: [], whole: [] };
   const parts = [part];
   let fence: string | undefined;
   for (const line of text.split("\n")) {
@@ -27,9 +40,12 @@ function partsOf(text: string): Part[] {
     const isFence = fence === undefined ? marker !== undefined : line.trim() === fence;
     if (isFence) {
       fence = fence === undefined ? marker : undefined;
-      part = { isQuote: fence !== undefined, lines: [] };
+      part = { isQuote: fence !== undefined, lines: [], whole: [] };
       parts.push(part);
-    } else if (line !== "") part.lines.push(line);
+      continue;
+    }
+    part.whole.push(line);
+    if (line !== "") part.lines.push(line);
   }
   return parts;
 }

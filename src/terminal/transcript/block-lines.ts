@@ -191,7 +191,8 @@ function approvalLine(block: Extract<Block, { kind: "approval" }>, style: Style)
   const mark = block.decision === "approved" ? style.green("✓") : style.red("✗");
   const words = block.feedback === undefined ? "" : `: ${safeLine(block.feedback)}`;
   const who = block.askedBy === undefined ? "" : ` for ${safeLine(block.askedBy)}:`;
-  return `${mark} ${style.dim(`${block.decision} (${safeLine(block.how)})${who} ${clip(safeLine(block.title), APPROVAL_CHARACTERS)}${words}`)}`;
+  const how = block.how === block.decision ? "" : ` (${safeLine(block.how)})`;
+  return `${mark} ${style.dim(`${block.decision}${how}${who} ${clip(safeLine(block.title), APPROVAL_CHARACTERS)}${words}`)}`;
 }
 
 function compactionText(block: Extract<Block, { kind: "compaction" }>): string {

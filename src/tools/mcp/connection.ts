@@ -304,11 +304,12 @@ export class McpConnection {
   }
 
   #needsSignIn(): ToolError {
+    const { name } = this.#options.config;
     const message = "asks for a sign-in";
     this.#say({ status: "needs-auth", error: message });
     const advice = this.#tokenSource()
       ? "The program that runs this session provided no valid token."
-      : `Only the user can do that: troupe mcp login ${this.#options.config.name}`;
+      : `Only the user can do that: /mcp login ${name} in the session, or troupe mcp login ${name}`;
     return this.#error(`${message}. ${advice}`);
   }
 
