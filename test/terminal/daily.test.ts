@@ -5,6 +5,7 @@ import { type FormField, fieldAnswer, formFields } from "../../src/lib/form-fiel
 import { copyText } from "../../src/terminal/commands/clipboard.ts";
 import { mentionedIn } from "../../src/terminal/input/mentions.ts";
 import { calls, says, tempFolder } from "../../src/testing/index.ts";
+import { oauthServer } from "../mcp/oauth-server.ts";
 import { READY, terminalStage } from "./stage.ts";
 
 const sql = (query: string): ["sql", { description: string; query: string }] => [
@@ -142,6 +143,23 @@ describe("what a user needs every day", () => {
     stage.send("go\r");
     await stage.shows("▌ Which?");
     await stage.shows(/^interactive · Esc interrupts$/m);
+  });
+
+  it("/mcp login in the terminal says how the sign-in ended: declined, or signed in", async () => {
+    const oauth = await oauthServer();
+    const mcpServers = { work: { type: "http", url: oauth.url, tools: ["*"] } };
+    await using folder = await tempFolder({ "home/mcp-config.json": JSON.stringify({ mcpServers }) });
+    await using stage = await terminalStage({ home: folder.at("home"), columns: 500 });
+    await stage.shows(READY);
+    stage.send("/mcp login work\r");
+    await stage.shows("▌ Address to open");
+    stage.send("\u0001d");
+    await stage.shows("The sign-in to work was declined.");
+    stage.send("/mcp login work\r");
+    const screen = await stage.shows("▌ Address to open");
+    await fetch(/Open it yourself: (\S+)/.exec(screen)?.[1] ?? "");
+    await stage.shows("Signed in to work.");
+    await stage.hides("▌ Address to open");
   });
 });
 

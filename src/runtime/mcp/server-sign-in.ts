@@ -71,6 +71,7 @@ async function open(
   const message = `Sign in to the MCP server ${serverName}.`;
   const data = { mode: "url" as const, url: url.href, message };
   const answer = await requests.request("elicitation", data, { signal: stop.signal }).catch(() => undefined);
-  if (typeof answer === "object" && answer.action === "decline")
-    stop.abort(new TroupeError("failed", "The sign-in was declined."));
+  if (typeof answer !== "object" || answer.action !== "decline") return;
+  stop.abort(new TroupeError("failed", "The sign-in was declined."));
+  await listener.say("session.info", { infoType: "mcp", message: `The sign-in to ${serverName} was declined.` });
 }
