@@ -73,9 +73,9 @@ describe("troupe tasks", () => {
     const list = await troupe(["tasks", "list"], { cwd, home });
     expect(list).toMatchObject({ code: 0, stderr: "" });
     expect(list.stdout.split("\n").map((line) => line.replace(/\s+[\d,]+ tokens.*\d+ s {2}/, " … "))).toEqual([
-      "scout     reader  completed           1 turn   0 tools … do scout",
-      "worker    runner  idle (interrupted)  0 turns  0 tools … do worker",
-      "  helper  reader  idle (interrupted)  0 turns  0 tools … do helper",
+      "scout     reader  completed           1 answer   0 tools … do scout",
+      "worker    runner  idle (interrupted)  0 answers  0 tools … do worker",
+      "  helper  reader  idle (interrupted)  0 answers  0 tools … do helper",
       "",
     ]);
     const json = await troupe(["tasks", "list", "--json"], { cwd, home });
@@ -86,7 +86,7 @@ describe("troupe tasks", () => {
     ]);
     const show = await troupe(["tasks", "show", "SCOUT"], { cwd, home });
     expect(show.stdout).toContain("state     completed\n");
-    expect(show.stdout).toContain("\n# Turn 1\n\n> work\n\nscout saw a.txt\nand more\n");
+    expect(show.stdout).toContain("\n# Answer 1\n\n> work\n\nscout saw a.txt\nand more\n");
     expect((await troupe(["tasks", "show", "worker"], { cwd, home })).stdout).toContain("idle (interrupted)");
     expect(eventsIn(home)).toEqual(before);
   });
@@ -194,7 +194,7 @@ describe("troupe tasks", () => {
       code: 0,
       stdout: "Nothing to stop: all of them have ended.\n",
     });
-    expect((await troupe(["tasks", "list"], { cwd, home })).stdout).toMatch(/helper +reader +cancelled +0 turns/);
+    expect((await troupe(["tasks", "list"], { cwd, home })).stdout).toMatch(/helper +reader +cancelled +0 answers/);
   });
 
   it("troupe tasks can only read while another process works with the session, and names that process", async () => {

@@ -88,7 +88,7 @@ export function taskLines(tasks: readonly StoredTask[], now: number, width: numb
       `${"  ".repeat(Math.min(task.depth, 16) - 1)}${task.id}`,
       task.agentType,
       stateText(task),
-      plural(task.turns, "turn"),
+      plural(task.turns, "answer"),
       plural(task.toolCalls, "tool"),
       `${task.tokens.toLocaleString("en-US")} tokens`,
       task.costUsd === null ? "?" : `$${task.costUsd.toFixed(4)}`,
@@ -146,7 +146,7 @@ function reportText({ task, turns, error }: StoredReport): string {
   const head = facts.flatMap(([key, value]) => (value === undefined ? [] : [`${key.padEnd(9)} ${value}`]));
   const said = turns.map(({ number, message, response, reason }) => {
     const ending = reason === "finished" ? "" : ` (${reason.replace("_", " ")})`;
-    return `\n# Turn ${number}${ending}\n\n> ${message.replaceAll("\n", "\n> ")}\n\n${response}`;
+    return `\n# Answer ${number}${ending}\n\n> ${message.replaceAll("\n", "\n> ")}\n\n${response}`;
   });
   const asked = turns.length > 0 ? [] : [`\n> ${task.prompt.replaceAll("\n", "\n> ")}`];
   return `${[...head, ...asked, ...said].join("\n").trimEnd()}\n`;
