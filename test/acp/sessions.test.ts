@@ -56,7 +56,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("an editor that closes a session cancels its current turn", async () => {
+  it("an editor that closes a session cancels its current answer", async () => {
     await withEditor({ steps: [stalls()] }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "Wait");

@@ -68,7 +68,7 @@ describe("permission questions at a terminal", () => {
     });
   });
 
-  it.each(["d", "n"])("a permission question ends the turn after the answer %s", async (answer) => {
+  it.each(["d", "n"])("a permission question ends the agent's answer after the key %s", async (answer) => {
     await onStage([make("one.txt")], { permissions: {} }, async (stage) => {
       await answering(stage, [answer]);
       expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);

@@ -131,7 +131,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ORC-57 an agent ends with the turn it belongs to", async () => {
+  it("ORC-57 an agent is stopped with the answer that started it", async () => {
     await stage([way.start("a"), of("a", stalls())], async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("a").length).toBe(1);

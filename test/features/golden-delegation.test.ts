@@ -84,7 +84,7 @@ describe("golden: an agent that must fit a schema", () => {
 });
 
 describe("golden: a task of an MCP server", () => {
-  it("golden: an MCP task continues after the turn has ended, and a notice reports its end", async () => {
+  it("golden: an MCP task continues after the answer has ended, and a notice reports its end", async () => {
     await using folder = await tempFolder();
     const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };

@@ -329,7 +329,7 @@ describe("a sidekick beside the main agent", () => {
     });
   });
 
-  it("MEM-52 a sidekick's message is never an answer, delays neither idle nor the end, and it is no task", async () => {
+  it("MEM-52 a sidekick's message is never an answer, delays neither idle nor the end, and it is not a task", async () => {
     const steps = [says("the answer"), beside("scout", stalls(never))];
     await onStage(steps, { files: scout }, async (stage) => {
       const { session, heard } = stage;

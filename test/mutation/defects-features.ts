@@ -34,7 +34,7 @@ export const featureDefects: readonly Defect[] = [
     file: "src/runtime/agents/agent-pool-setup.ts",
     find: 'workspace.flags.has("SESSION_BASED_SUBAGENTS")',
     replace: "true",
-    test: "test/features/two-ways.test.ts",
+    test: "test/features/agent-executors.test.ts",
     title: "ORC-57 without SESSION_BASED_SUBAGENTS an agent takes messages in its process, but not after it",
     why: "The flag would switch nothing.",
   },

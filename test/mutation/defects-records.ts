@@ -209,7 +209,7 @@ export const recordsDefects: readonly Defect[] = [
     replace:
       'const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);\n  return { message: detail, code: "failure" };',
     test: "test/scenarios/loop.test.ts",
-    title: "an expected failure is reported to the model in full, and only the name of a defect",
+    title: "the model gets the full text of an expected failure, and only the name of a defect",
     why: "The model would read stack traces.",
   },
   {

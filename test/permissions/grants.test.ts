@@ -9,7 +9,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 const gitStatus: Approval = { kind: "commands", commandIdentifiers: ["git status"] };
 
-it("stored answers keep the file's format, and unknown fields stay untouched", async () => {
+it("stored approvals keep the file's format, and unknown fields stay untouched", async () => {
   const foreign = {
     version: 3,
     locations: {
@@ -48,7 +48,7 @@ it("stored answers keep the file's format, and unknown fields stay untouched", a
   expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).locationApprovals).toEqual(grants.locationApprovals);
 });
 
-it("answers that another process stored are not lost", async () => {
+it("approvals that another process stored are not lost", async () => {
   await using folder = await tempFolder();
   const open = () =>
     openGrants({ disk: nodeDisk, file: folder.at("state/permissions-config.json"), location: "/repo" });
@@ -58,7 +58,7 @@ it("answers that another process stored are not lost", async () => {
   expect(open().locationApprovals).toEqual([{ kind: "write" }, { kind: "memory" }]);
 });
 
-it("a broken file of answers is reported and left alone", async () => {
+it("a broken file of approvals is reported and left alone", async () => {
   await using folder = await tempFolder({ "permissions-config.json": "{ broken" });
   const file = folder.at("permissions-config.json");
   expect(() => openGrants({ disk: nodeDisk, file, location: "/repo" })).toThrow(
@@ -67,7 +67,7 @@ it("a broken file of answers is reported and left alone", async () => {
   expect(await folder.read("permissions-config.json")).toBe("{ broken");
 });
 
-it("answers for the session can be forgotten, and are never stored on disk", async () => {
+it("approvals for the session can be forgotten, and are never stored on disk", async () => {
   await using folder = await tempFolder();
   const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
   grants.approveForSession(gitStatus);
@@ -78,7 +78,7 @@ it("answers for the session can be forgotten, and are never stored on disk", asy
   expect(await folder.tree()).toEqual({});
 });
 
-it("an answer's place is the repository, also from a worktree, else the folder itself", async () => {
+it("an approval's location is the repository, also from a worktree, else the folder itself", async () => {
   await using folder = await tempFolder({ "main/.git/HEAD": "", "main/src/a.ts": "", "plain/x": "" });
   const worktreeGit = folder.at("main/.git/worktrees/w");
   await mkdir(worktreeGit, { recursive: true });

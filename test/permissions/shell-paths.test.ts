@@ -176,7 +176,7 @@ describe("a shell that may have changed its folder", () => {
 });
 
 describe("file tools", () => {
-  it("resolve `..` by its text, and a link on the way opens nothing", () => {
+  it("file tools resolve `..` by its text, and a link on the way opens nothing", () => {
     const denied = { root, rules: rules("deny", `read(${folder.at("ws/config")})`) };
     const read = (path: string) => ({ kind: "read" as const, path });
     expect(verdict(decideAccess(read("l/../config"), denied))).toBe("deny rule");

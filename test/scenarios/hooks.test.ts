@@ -192,7 +192,7 @@ describe("hooks and permissions", () => {
     },
   );
 
-  it("a permissionRequest hook that denies with interrupt ends the turn", async () => {
+  it("a permissionRequest hook that denies with interrupt ends the answer", async () => {
     await using folder = await tempFolder();
     const { session, model } = await guarded(folder.path, [], ["permissionRequest"], () => ({
       behavior: "deny",

@@ -174,7 +174,7 @@ describe("LOOP-08 and LOOP-16: failures", () => {
     expectPaired(session.events);
   });
 
-  it("an expected failure is reported to the model in full, and only the name of a defect", async () => {
+  it("the model gets the full text of an expected failure, and only the name of a defect", async () => {
     const { session, model, heard } = await stage([calls(["careful"], ["broken"]), says("odd")], {
       tools: [
         tool("careful", async () => refuse("No such file: a.txt")),
@@ -258,7 +258,7 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
     expect(order).toEqual(["a in", "a out", "b in", "b out"]);
   });
 
-  it("LOOP-27 a terminal tool ends the turn when it succeeds, and not when it fails", async () => {
+  it("LOOP-27 a terminal tool ends the answer when it succeeds, and not when it fails", async () => {
     let attempts = 0;
     const finish = tool("finish", async () => (++attempts === 1 ? refuse("not yet") : "finished"), { terminal: true });
     const { session, model } = await stage([calls(["finish"]), calls(["finish"])], { tools: [finish] });

@@ -114,7 +114,7 @@ describe("a permission request to all attached clients", () => {
     expect(model.requests[1]?.messages[2]?.content).toBe("The user rejected this tool call. They said: use b.txt");
   });
 
-  it("a request declined without a message ends the turn, and the next prompt continues from there", async () => {
+  it("a request declined without a message ends the answer, and the next prompt continues from there", async () => {
     await using folder = await tempFolder();
     const { session, model } = await asking(folder.path, [write("a.txt"), says("what instead?")]);
     session.requests.attach(answering({ kind: "denied-interactively-by-user" }));

@@ -8,7 +8,7 @@ const contents = (messages: readonly { content: string }[] | undefined): string[
   (messages ?? []).map(({ content }) => content);
 
 describe("messages to a working agent", () => {
-  it("carry their response format to the model requests of their answer, and of no other", async () => {
+  it("messages carry their response format to the model requests of their answer, and of no other", async () => {
     const { session, model } = await stage([says("{}"), says("plain")]);
     const responseFormat = {
       type: "json_schema",
@@ -20,7 +20,7 @@ describe("messages to a working agent", () => {
     expect(model.requests[1]).not.toHaveProperty("responseFormat");
   });
 
-  it("LOOP-23 messages reach the model before its next call of the turn when they are immediate", async () => {
+  it("LOOP-23 messages reach the model before its next call when they are immediate", async () => {
     const gate = deferred<string>();
     const { session, model } = await stage([calls(["wait"]), says("ok")], {
       tools: [tool("wait", () => gate.promise)],
@@ -85,7 +85,7 @@ describe("messages to a working agent", () => {
     await session.close();
   });
 
-  it("LOOP-11 resolve sendAndWait at idle", async () => {
+  it("LOOP-11 sendAndWait resolves when the session is idle", async () => {
     const { session, heard } = await stage([says("ok")]);
     await session.sendAndWait({ prompt: "go" });
     expect(heard.at(-1)?.type).toBe("session.idle");

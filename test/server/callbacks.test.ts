@@ -96,7 +96,7 @@ describe("permissions", () => {
     expect(completed.map(({ data }) => Reflect.get(data, "result"))).toEqual(Array(3).fill({ kind: "approved" }));
   });
 
-  it("SDK-30 a rejected permission ends the turn, but not when no client is connected", async () => {
+  it("SDK-30 a rejected permission ends the answer, but not when no client is connected", async () => {
     const rejected = await stage.client.createSession({ onPermissionRequest: decide("reject") });
     stage.play(calls(["create", { path: "d.txt", file_text: "d" }]));
     await rejected.sendAndWait("write");

@@ -73,13 +73,13 @@ describe("the result of a program's tool", () => {
     },
   );
 
-  it("a rejected tool of a program ends the turn", async () => {
+  it("a rejected tool of a program ends the answer", async () => {
     const { outcome, shown } = await answered({ result: { textResultForLlm: "no", resultType: "rejected" } });
     expect(outcome).toEqual({ kind: "done", answer: "" });
     expect(shown).toBeUndefined();
   });
 
-  it("a program's tool ends the turn exactly if it ends turns and succeeded", async () => {
+  it("a program's tool ends the answer exactly if it is terminal and succeeded", async () => {
     const isTerminal = true;
     expect((await answered({ result: "good" }, { isTerminal })).outcome).toEqual({ kind: "done", answer: "" });
     const bad = await answered({ result: { textResultForLlm: "bad", resultType: "failure" } }, { isTerminal });

@@ -60,7 +60,7 @@ describe("a write that goes wrong at any operation", () => {
 });
 
 describe("the way without descriptors", () => {
-  it("writes, makes folders and refuses the outside all the same", async () => {
+  it("files are written and folders made without descriptors, and the outside is refused all the same", async () => {
     const { root, outside, write } = workspace();
     const scope = { cwd: root, roots: [root], openFolder: openFolderByName };
     const path = write("a.txt", "old");

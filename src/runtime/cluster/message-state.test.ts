@@ -8,7 +8,7 @@ const event = (type: string, data: object): SessionEvent =>
 const asked = event("user.message", { content: "Act.", source: "work-1", interactionId: "m1" });
 const said = (content: string) => event("assistant.message", { messageId: "a1", content, toolRequests: [] });
 
-it("finds the answer to the message of a piece of work", () => {
+it("the answer to the message of a piece of work is found", () => {
   expect(stateOf([asked, said("done")], "work-1")).toEqual({ answer: "done" });
 });
 
