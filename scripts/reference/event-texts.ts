@@ -6,7 +6,7 @@ export const eventTexts: Readonly<Record<EventType, string>> = {
   "session.resume": "A session was opened again.",
   "session.info": "A message for the user.",
   "session.warning": "A warning for the user.",
-  "session.error": "A turn or the session failed.",
+  "session.error": "An answer or the session failed.",
   "session.model_change": "The session uses another model or effort.",
   "session.model_deselected": "The chosen model is no longer available.",
   "session.context_changed": "The folder, repository or branch changed.",

@@ -17,7 +17,7 @@ export function events(): Page {
       table(
         ["kind", "meaning"],
         [
-          ["stored", "written to the log at once, synced within 50 ms; listeners get it after the write"],
+          ["buffered", "written to the log at once, synced within 50 ms; listeners get it after the write"],
           ["barrier", "synced to disk before any listener gets it"],
           ["ephemeral", "sent to listeners only, never stored; marked `ephemeral: true`"],
         ],
@@ -37,7 +37,7 @@ function rowsOf(definitions: readonly Definition[]): string {
     ["event", "kind", "meaning", "data"],
     definitions.map((event) => [
       code(event.type),
-      event.ephemeral ? "ephemeral" : event.barrier ? "barrier" : "stored",
+      event.ephemeral ? "ephemeral" : event.barrier ? "barrier" : "buffered",
       eventTexts[event.type],
       membersOf(jsonSchemaOf(event.data.unwrap()))
         .map(({ name, isOptional }) => code(isOptional ? `${name}?` : name))
