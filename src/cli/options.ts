@@ -108,7 +108,7 @@ export const options: readonly Option[] = [
     name: "check",
     value: "command",
     group: "Agents",
-    help: "with autopilot: run this command when the agent reports that it is done; it must succeed",
+    help: "run this command when the agent is done; it must succeed (with autopilot: repeat until it does)",
   },
 
   { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },
@@ -200,7 +200,7 @@ export const options: readonly Option[] = [
   { name: "yolo", group: "Permissions", help: "the same as --allow-all" },
   { name: "available-tools", value: "names", multiple: true, group: "Permissions", help: "offer only these tools" },
   { name: "excluded-tools", value: "names", multiple: true, group: "Permissions", help: "offer all but these tools" },
-  { name: "no-ask-user", group: "Permissions", help: "the model may not ask questions" },
+  { name: "no-ask-user", group: "Permissions", help: "the model must not ask you questions" },
   {
     name: "trust-folder",
     group: "Permissions",
@@ -262,8 +262,8 @@ export const options: readonly Option[] = [
   },
   { name: "auth-token-env", value: "name", group: "Server", help: "the variable that holds the GitHub token, if any" },
   { name: "no-auto-login", group: "Server", help: "use only the GitHub account of the token" },
-  { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
-  { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
+  { name: "no-auto-update", group: "Server", help: "no effect, for compatibility: troupe never updates itself" },
+  { name: "remote", group: "Server", help: "no effect, for compatibility: there are no remote sessions" },
 
   { name: "html", group: "Commands", help: "print one HTML file that replays the session offline" },
   { name: "no-open", group: "Commands", help: "print the address and do not open a browser" },

@@ -18,7 +18,7 @@ export const settingTexts: Readonly<Record<SettingName, string>> = {
   effortLevel: "Default reasoning effort, as for `--effort`.",
   stream: "`true`: JSON output of `-p` also has partial answers, as with `--stream on`.",
   logLevel: "Default of `--log-level` for `-p`.",
-  askUser: "`false`: the model may not ask questions, as with `--no-ask-user`.",
+  askUser: "`false`: the model must not ask you questions, as with `--no-ask-user`.",
   customInstructions: "`false`: do not load `AGENTS.md` and similar files, as with `--no-custom-instructions`.",
   "permissions.allow": "Rules for calls that run without a question.",
   "permissions.deny": "Rules for calls that never run. They take precedence over every allow rule.",

@@ -12,7 +12,7 @@ export const cluster: Command = {
     },
     { name: "workers", summary: "show the workers", flags: { database: true, json: true } },
     { name: "queues", summary: "show how many jobs wait, by pool and tenant", flags: { database: true, json: true } },
-    { name: "requests", summary: "show requests that wait for an answer", flags: { database: true, json: true } },
+    { name: "requests", summary: "show requests that wait for a response", flags: { database: true, json: true } },
     {
       name: "answer",
       summary: "answer a request: allow, deny, or a text",
@@ -80,7 +80,7 @@ export const cluster: Command = {
   flags: { database: true, json: true, limit: true },
   examples: [
     ["troupe cluster status", "workers, and the latest jobs with their state"],
-    ["troupe cluster requests", "questions and permissions that wait for an answer"],
+    ["troupe cluster requests", "questions and permissions that wait for a response"],
     ["troupe cluster answer 3f2a91c allow", "allow the waiting call"],
     ["troupe cluster limit set openai/gpt-5 --requests-per-minute 600 --concurrency 20", "for all workers together"],
     ["troupe cluster budget set acme --max-cost 200 --per month", "what a tenant may spend"],

@@ -13,7 +13,7 @@ export const submit: Command = {
     ref: true,
     tenant: true,
     "on-loss": true,
-    ask: "let questions, plans and calls that no rule decides wait for an answer: troupe cluster answer",
+    ask: "let questions, plans and calls that no rule decides wait for a response: troupe cluster answer",
     wait: true,
     timeout: "with --wait: stop waiting after this time; the job continues (default: 24 hours)",
     json: "print one JSON object",

@@ -13,7 +13,7 @@ export const undo: Command = {
   },
   examples: [
     ["troupe undo", "undo the file changes of the last tool call"],
-    ["troupe undo turn", "undo the file changes of the whole last turn"],
+    ["troupe undo turn", "undo the file changes of the whole last answer"],
     ["troupe undo --list", "show what can be undone"],
   ],
   notes: ["With a call id, that tool call and everything after it is undone."],

@@ -56,7 +56,7 @@ export const keyTable: readonly KeyBinding[] = [
   {
     action: "back",
     keys: ["escape"],
-    help: "close, else leave the card, else interrupt the turn; never stops a background agent. Twice: clear the prompt, or rewind",
+    help: "close, else leave the card, else stop the answer; never stops a background agent. Twice: clear the prompt, or rewind",
   },
   { action: "interrupt", keys: ["ctrl+c"], help: "clear the prompt, else interrupt; twice: exit" },
   { action: "exit", keys: ["ctrl+d"], help: "exit, on an empty prompt" },
