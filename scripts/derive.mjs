@@ -12,7 +12,7 @@ export async function derivedModules(tools) {
   const found = new Map();
   for (const name of names) {
     const exports = await evaluated(name, tools);
-    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(exports)), exports)) throw new Error(`${name} is no plain data`);
+    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(exports)), exports)) throw new Error(`${name} is not plain data`);
     found.set(name, exports);
   }
   return found;

@@ -76,7 +76,7 @@ export class EditorAgents {
     return this.#told(agent, isWaiting ? { state: "requires_action" } : stateOf(agent));
   }
 
-  /** Records the agents' working directories, and the tasks that are no agents. */
+  /** Records the agents' working directories, and the tasks that are not agents. */
   #locate({ type, data }: SessionEvent): void {
     if (type === "session.start" || type === "session.resume") {
       const { gitRoot, cwd } = data.context ?? {};

@@ -30,7 +30,7 @@ export interface EditorParts {
   onRefused(): void;
 }
 
-/** Timeout longer than any turn, so that every wait ends. */
+/** Timeout longer than any answer, so that every wait ends. */
 const PROMPT_MS = 24 * 60 * 60_000;
 const UNDERSTUDY = "understudy";
 const LOGIN = /^\/login\s*$/i;
@@ -55,7 +55,7 @@ export class EditorSession {
 
   #stopLogin: (() => void) | undefined;
 
-  /** The error of the turn, if a provider rejected the key. */
+  /** The error of the answer, if a provider rejected the key. */
   #refusedKey: string | undefined;
 
   static async create(parts: EditorParts, params: NewSessionParams): Promise<EditorSession> {
@@ -183,7 +183,7 @@ export class EditorSession {
     }
   }
 
-  /** Stops the turn, or the work of one agent that has a session of its own. */
+  /** Stops the answer, or the work of one agent that has a session of its own. */
   cancel(sessionId = this.sessionId): void {
     const agentId = this.#updates.agents.agentOf(sessionId);
     const gone = (): void => undefined; // a session that is gone needs no stopping
@@ -270,7 +270,7 @@ export class EditorSession {
     if (this.#opened) this.#after(event);
   }
 
-  /** Records why the turn may end early. A truncated reply counts only if no other reply follows. */
+  /** Records why the answer may end early. A truncated reply counts only if no other reply follows. */
   #limited({ type, data }: SessionEvent): void {
     if (type === "troupe.limit_reached") this.#limit = "max_turn_requests";
     else if (type === "session.warning" && data.warningType === "output_limit") this.#limit = "max_tokens";
@@ -376,7 +376,7 @@ export class EditorSession {
     this.#tell([{ sessionId, update }]);
   }
 
-  /** Adds work that must finish before the turn ends. Failures are ignored: the session may be gone. */
+  /** Adds work that must finish before the answer ends. Failures are ignored: the session may be gone. */
   #later(work: Promise<void>): void {
     const done = work.catch(() => undefined).finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);

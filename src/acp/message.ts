@@ -60,7 +60,7 @@ function dataOf(block: Exclude<PromptBlock, { type: "text" }>): string | Attachm
   }
 }
 
-/** A link that is no file is data, whatever it contains. */
+/** A link that is not a file is data, whatever it contains. */
 const linked = ({ uri, name }: { uri: string; name: string }): string =>
   wrapped("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
 

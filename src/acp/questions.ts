@@ -39,7 +39,7 @@ export class Questions {
 
   /** Cancels the open questions. */
   cancel(): void {
-    this.#stop.abort(new Error("The turn was cancelled."));
+    this.#stop.abort(new Error("The prompt was cancelled."));
     this.#stop = new AbortController();
   }
 

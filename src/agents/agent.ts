@@ -1,7 +1,8 @@
 /**
  * Agent definitions. A definition describes an agent's purpose, prompt, tools and limits. Other folders run agents.
  * An agent never has more permissions than the agent that starts it, whatever its definition asks for. The only tools
- * it may have in addition are those of MCP servers that its definition declares.
+ * it may have in addition are those of MCP servers that its definition declares, and those that a client hid from the
+ * main agent only.
  *
  * - `parse-agent.ts`: parses a Markdown file, or an object sent by a program, into a definition.
  * - `names.ts`: validates, normalises and looks up agent names.

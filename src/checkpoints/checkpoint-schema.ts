@@ -40,7 +40,7 @@ export const lineSchema = z.discriminatedUnion("kind", [
     created: z.array(z.string()).default([]),
   }),
   z.object({ kind: z.literal("undone"), time: z.string(), seqs: z.array(z.number()) }),
-  /** All changes planned under this turn name were made. Without this line a rewind was interrupted between changes. */
+  /** All changes planned under this name were made. Without this line a rewind was interrupted between changes. */
   z.object({ kind: z.literal("made"), turn: z.string() }),
 ]);
 export type CheckpointLine = z.infer<typeof lineSchema>;

@@ -64,7 +64,7 @@ export interface CheckpointOptions {
   readonly stamp: Stamp;
   /** Encrypts contents on disk, because they may hold secrets. */
   readonly seal?: () => Promise<Seal>;
-  /** Returns the name of the current turn, so that a whole turn can be undone. */
+  /** Returns the id of the message that is being answered. Its changes can be undone together. */
   readonly turn?: () => string;
 }
 
@@ -221,7 +221,7 @@ export class Checkpoints {
     await this.#runExclusive(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
   }
 
-  /** Logs changes that are about to be made together under one turn name. Their contents must be stored already. */
+  /** Logs changes that are about to be made together under one name. Their contents must be stored already. */
   async keepPlanned(
     turn: string,
     changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: PathState })[],

@@ -4,7 +4,7 @@ import { entryAt } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "./checkpoints.ts";
 import { contentAt, planSteps, takeSteps } from "./restore-steps.ts";
 
-/** Changes to undo: those of the last call, those of its turn, or everything since a call. */
+/** Changes to undo: those of the last call, those of its answer, or everything since a call. */
 export type UndoTarget = { kind: "last" } | { kind: "turn" } | { kind: "back-to"; toolCallId: string };
 
 export interface UndoReport {

@@ -4,7 +4,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { type Option, options } from "./options.ts";
 
 export interface Arguments {
-  /** Arguments that are no flags: a subcommand and its arguments. */
+  /** Arguments that are not flags: a subcommand and its arguments. */
   readonly words: readonly string[];
   /** The names of the given flags, each once. */
   readonly flags: readonly string[];

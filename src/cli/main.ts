@@ -129,7 +129,7 @@ const refusals: ReadonlyMap<string, string> = new Map([
   ["EPERM", "permission denied"],
   ["EROFS", "the disk is read-only"],
   ["ENOENT", "there is no such folder"],
-  ["ENOTDIR", "a part of the path is no folder"],
+  ["ENOTDIR", "a part of the path is not a folder"],
   ["ENOSPC", "the disk is full"],
   ["EDQUOT", "the disk quota is used up"],
 ]);

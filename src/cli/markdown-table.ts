@@ -9,7 +9,7 @@ const GAP = " │ ";
 
 export const isTableRow = (line: string): boolean => /^\s*\|.*\|\s*$/.test(line);
 
-/** Returns the table, or undefined if the lines are no table or it has too many columns for the width. */
+/** Returns the table, or undefined if the lines are not a table or it has too many columns for the width. */
 export function tableText(lines: readonly string[], width: number): string | undefined {
   const [head, rule, ...body] = lines.map(cellsOf);
   if (head === undefined || rule === undefined || !rule.every((cell) => /^:?-+:?$/.test(cell))) return undefined;

@@ -53,7 +53,7 @@ const mustBePublic = ({ point, owner }: UrlContext): boolean => isAuthorising(po
 const allowsLocalhost = (environment: HookVariables): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
 
 /**
- * Returns true for anything that is not a public Internet address. This includes text that is no address, and addresses
+ * Returns true for anything that is not a public Internet address. This includes text that is not an address, and addresses
  * that a NAT64 gateway would translate: the target of that gateway is unknown.
  */
 const isPrivate = (address: string): boolean =>

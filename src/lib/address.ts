@@ -18,7 +18,7 @@ export type AddressKind =
   | "tunnel"
   | "none";
 
-/** Returns "none" for text that is no address. */
+/** Returns "none" for text that is not an address. */
 export function addressKind(address: string): AddressKind {
   const bytes = parseAddress(address);
   if (bytes === undefined) return "none";
@@ -26,7 +26,7 @@ export function addressKind(address: string): AddressKind {
 }
 
 /**
- * Returns why this address must not be connected to, or undefined if it is public. Text that is no address is refused.
+ * Returns why this address must not be connected to, or undefined if it is public. Text that is not an address is refused.
  */
 export function refusalOf(address: string, { allowLocalhost = false } = {}): string | undefined {
   const kind = addressKind(address);

@@ -72,7 +72,7 @@ export function fieldAnswer({ schema, isRequired }: FormField, text: string): Fi
   return { kind: "value", value };
 }
 
-/** Undefined if the text is no value of the field's type. */
+/** Undefined if the text is not a value of the field's type. */
 function typedValue(schema: FormField["schema"], text: string): FieldValue | undefined {
   const choices = choicesOf(schema).map(({ value }) => value);
   switch (schema.type) {

@@ -38,7 +38,7 @@ export const INLINE = new RegExp(
 );
 
 const MAX_DEPTH = 4;
-/** Longer lines are no prose, and backtracking in them is slow. */
+/** Longer lines are not prose, and backtracking in them is slow. */
 const MAX_INLINE_CHARACTERS = 4_000;
 
 /** Parses text that was made safe for the terminal before. */

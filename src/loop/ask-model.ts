@@ -213,9 +213,7 @@ function withUniqueIds(calls: readonly ToolCall[], request: ModelRequest): reado
 function warnIfUnfinished(run: Run, stop: StopReason, content: string): void {
   if (stop !== "length" && (stop !== "done" || content !== "")) return;
   const message =
-    stop === "length"
-      ? "The reply was cut off at the model's output limit."
-      : "The model ended its turn without an answer.";
+    stop === "length" ? "The reply was cut off at the model's output limit." : "The model's reply has no text.";
   void run.emit("session.warning", { warningType: stop === "length" ? "output_limit" : "empty_reply", message });
 }
 

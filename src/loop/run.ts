@@ -141,7 +141,7 @@ interface AfterCall {
 type Permission =
   /** `reads`: real paths outside the roots that the user allows this call to read. */
   | { readonly allowed: true; readonly reads?: readonly string[] }
-  /** `rejected`: the user, or a hook with `interrupt`, rejected the call, which ends the turn. */
+  /** `rejected`: the user, or a hook with `interrupt`, rejected the call, which ends the answer. */
   | { readonly allowed: false; readonly message: string; readonly rejected?: boolean };
 
 export interface LimitReached {

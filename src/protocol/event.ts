@@ -278,7 +278,7 @@ export const eventDefinitions = [
       }),
     barrier,
   ),
-  /** A user ran it: later events with the same id are no answer to the model. */
+  /** A user ran it: later events with the same id are not results for the model. */
   event("tool.user_requested", () =>
     z.object({ toolCallId: text, toolName: text, arguments: JsonValue.exactOptional() }),
   ),

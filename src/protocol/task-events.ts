@@ -99,7 +99,7 @@ export const taskEvents = [
         from: TaskStatus.nullable(),
         to: TaskStatus,
         reason: TaskReason.exactOptional(),
-        /** The number of the turn that ended with this state, and its answer. */
+        /** The number of the agent's answer that ended with this state, and its text. */
         turn: count.exactOptional(),
         response: text.exactOptional(),
         responseFile: text.exactOptional(),

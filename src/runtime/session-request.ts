@@ -143,7 +143,7 @@ interface ClientRequest {
   /** Reported to providers. */
   readonly name?: string | undefined;
   readonly program?: SessionProgram | undefined;
-  /** False: the model may not ask questions. Default: the user's setting `askUser`, else true. */
+  /** False: the model must not ask the user questions. Default: the user's setting `askUser`, else true. */
   readonly askUser?: boolean | undefined;
   /** How the model asks questions: one with choices, or a form with fields. */
   readonly askUserVariant?: "legacy" | "elicitation" | undefined;

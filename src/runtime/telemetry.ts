@@ -42,7 +42,7 @@ export interface TelemetryService {
   close(): Promise<void>;
 }
 
-/** Header values may be keys and are redacted. Shorter values are no keys and would match everywhere. */
+/** Header values may be keys and are redacted. Shorter values are not keys and would match everywhere. */
 const SHORTEST_KEY = 8;
 /** Time limit for the final export. After a timeout, `close` waits only `AFTER_THAT_MS`. */
 const LAST_MS = 2_000;

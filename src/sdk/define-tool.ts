@@ -34,7 +34,7 @@ export interface ClientTool {
   readonly overridesBuiltInTool?: boolean;
   /** True: it runs without a permission request. */
   readonly skipPermission?: boolean;
-  /** True: a success ends the turn without another model call. */
+  /** True: a success ends the answer without another model call. */
   readonly isTerminal?: boolean;
   /**
    * Validates the arguments, then runs the tool. If it throws, the model receives a failure without the error's text.

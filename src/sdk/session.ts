@@ -11,7 +11,7 @@ import { type Rpc, rpcOf, type SessionRpc } from "./rpc.ts";
 export interface MessageOptions {
   readonly prompt: string;
   readonly attachments?: readonly Attachment[];
-  /** `enqueue` (default): after the current turn. `immediate`: steers the current turn. */
+  /** `enqueue` (default): after the current answer. `immediate`: steers the current answer. */
   readonly mode?: "enqueue" | "immediate";
   readonly agentMode?: "interactive" | "plan" | "autopilot";
   /** Headers for the model requests of this message. */
@@ -220,7 +220,7 @@ export class ClientSession {
     }
   }
 
-  /** Stops the current turn. The session stays usable. */
+  /** Stops the current answer. The session stays usable. */
   async abort(): Promise<void> {
     await this.#request("session.abort", {});
   }

@@ -28,7 +28,7 @@ export class Wire {
       try {
         this.#frames.push(...reader.read(chunk));
       } catch {
-        transport.kill(); // the input is no message; the transport reports the end
+        transport.kill(); // the input is not a message; the transport reports the end
         return;
       }
       if (!this.#isDelivering) void this.#deliver();

@@ -130,7 +130,7 @@ async function countLines(path: string): Promise<number | string> {
 
 async function folderFacts(path: string): Promise<string> {
   try {
-    if (!(await stat(path)).isDirectory()) return "is no folder";
+    if (!(await stat(path)).isDirectory()) return "is not a folder";
     return `${(await readdir(path)).length} items`;
   } catch {
     return "cannot be read";

@@ -180,7 +180,7 @@ export class Conversation {
   #addResult({ toolCallId, success, result, error }: EventData<"tool.execution_complete">): void {
     const open = this.#open.get(toolCallId);
     this.#open.delete(toolCallId);
-    if (!open || open.isGone) return; // already answered (the first answer counts), or cleared
+    if (!open || open.isGone) return; // already answered (the first result counts), or cleared
     const content = result?.content ?? error?.message ?? "";
     const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
     this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);

@@ -8,7 +8,7 @@ interface CutOff {
 
 /**
  * Finds the message whose answer was cut off by the end of a process. A message has an outcome if the model answered
- * without calls, a call ended the turn, or the log records a failure, an abort or a limit.
+ * without calls, a call ended the answer, or the log records a failure, an abort or a limit.
  */
 export const cutOff = (events: readonly SessionEvent[]): CutOff | undefined => lastOutcome(events).cut;
 

@@ -10,7 +10,7 @@ import type { Broker } from "./requests/broker.ts";
 import { type CurrentFolder, pendingWork } from "./requests/pending-work.ts";
 
 /**
- * Recovers a log that another process left behind, so that the next turn can build on it.
+ * Recovers a log that another process left behind, so that the next answer can build on it.
  * - Reports damage once.
  * - Answers every open call, closes an open turn, and gives a message in progress an outcome.
  * - Runs nothing again. Can be interrupted and repeated with the same result.
@@ -20,7 +20,7 @@ import { type CurrentFolder, pendingWork } from "./requests/pending-work.ts";
  */
 export async function recover(what: {
   conversation: Conversation;
-  /** `said`: all events ever emitted. `view`: the current view of the log. */
+  /** `said`: all events of the log. `view`: the visible ones, without those that a rewind has hidden. */
   events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
   damage: readonly Damage[];
   log: Pick<EventLog, "emit">;

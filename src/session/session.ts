@@ -186,7 +186,7 @@ export class Session {
     return outcome;
   }
 
-  /** Aborts the current turn. Waiting messages are answered next. */
+  /** Aborts the current answer. Waiting messages are answered next. */
   abort(): void {
     this.#queue.abort();
   }

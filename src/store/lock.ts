@@ -162,7 +162,7 @@ async function answerOf(holder: LockOwner, { path, temporary, answerMs }: Takeov
   return undefined;
 }
 
-/** A time that is far ahead of the request is no renewal: the clock was set back. */
+/** A time that is far ahead of the request is not a renewal: the clock was set back. */
 function isRenewed(now: LockOwner, before: LockOwner, askedAt: number): boolean {
   const { renewedAt = 0 } = now;
   return renewedAt !== before.renewedAt || (renewedAt >= askedAt && renewedAt < askedAt + SILENCE_MS);

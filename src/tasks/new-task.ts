@@ -37,13 +37,8 @@ export function checkStart(
     throw new TroupeError("interrupted", `Agent "${parent.id}" is at its end and can start no others.`);
   }
   if (depth > limits.maxDepth) {
-    throw new TroupeError(
-      "limit",
-      `Recursion limit: agents may be nested ${limits.maxDepth} deep, and this is one more.`,
-      {
-        hint: "Do this part of the work yourself.",
-      },
-    );
+    const message = `Recursion limit: agents can be nested ${limits.maxDepth} levels deep; this one would be at level ${depth}.`;
+    throw new TroupeError("limit", message, { hint: "Do this part of the work yourself." });
   }
   if (isFull && limits.whenFull === "reject") {
     throw new TroupeError("limit", `The maximum number of concurrent agents (${limits.maxConcurrency}) is reached.`, {
@@ -67,7 +62,7 @@ function requireRoom({ kind, parentId, factoryRunId }: NewTask, { fold, limits, 
   // Agents of factories have their own limit.
   const isCounted = kind === "agent" && factoryRunId === undefined && !fold.isOfFactory(parentId);
   if (!isCounted || fold.agentsOfMessage + starting < maxTotal) return;
-  throw new TroupeError("limit", `One message may start ${maxTotal} agents in all, and they have been started.`, {
+  throw new TroupeError("limit", `The limit of ${maxTotal} agents for one message is reached.`, {
     hint: "Do the rest of the work yourself, or with agents that exist already.",
   });
 }

@@ -43,17 +43,18 @@ function becameOf({ id, status, reason = "finished", error }: TaskRecord): strin
   }
   const cause = error === undefined ? "" : ` (${quotedLine(error)})`;
   if (status === "idle") {
-    return `${whatHappened[reason]}${cause} and is now idle. ${read} to see what it reached, or write_agent to let it continue.`;
+    return `${whatHappened[reason]}${cause} and is now idle. ${read} to read its partial results, or write_agent to let it continue.`;
   }
-  const end = status === "cancelled" ? "was stopped" : `has failed: it ${whatHappened[reason]}`;
-  return `${end}${cause}. ${read} to see what it reached. It cannot be continued.`;
+  const failure = reason === "error" ? "has failed with an error" : `has failed: it ${whatHappened[reason]}`;
+  const end = status === "cancelled" ? "was stopped" : failure;
+  return `${end}${cause}. ${read} to read its partial results. It cannot be continued.`;
 }
 
 const whatHappened: Record<TaskReason, string> = {
   finished: "finished",
   empty: "ended without an answer",
   limit: "was ended by a limit before it was done",
-  error: "met an error",
+  error: "failed with an error",
   stopped: "was stopped",
   interrupted: "was interrupted when its process ended",
   invalid_output: "gave an answer that does not fit its schema",

@@ -95,7 +95,7 @@ export interface Reader {
 
 export interface TaskWaitOptions {
   readonly timeoutMs: number;
-  /** Wait for a turn after this one. */
+  /** Wait for an answer after the one with this number. */
   readonly sinceTurn?: number;
   /** Ends only the wait. */
   readonly signal?: AbortSignal;

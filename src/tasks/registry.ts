@@ -5,7 +5,7 @@
  * in one process: `running-tasks.ts`, `slots.ts` and `waiters.ts`.
  * - `task-state.ts`: the state machine.
  * - `task-starter.ts`: checks, names and logs a new task.
- * - `task-runs.ts`: runs turns.
+ * - `task-runs.ts`: runs the agents for their answers.
  * - `notifications.ts`: notifies each parent once per idle or ended task.
  * - `stopping.ts`: ends subtrees.
  * - `journal.ts`: writes decisions to the log before they take effect.
@@ -152,7 +152,7 @@ export class Registry {
   }
 
   /**
-   * Sends a message. A running agent receives it at its next tool boundary, an idle one at once. For an ended agent the
+   * Sends a message. A running agent receives it before its next model call, an idle one at once. For an ended agent the
    * receipt is "refused".
    */
   async send(id: string, content: string, from?: string): Promise<MessageReceipt> {

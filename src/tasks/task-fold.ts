@@ -285,7 +285,7 @@ export class TaskFold {
   }
 }
 
-/** Returns the messages for the agent's next turn: its prompt, if that was not delivered, and later messages. */
+/** Returns the messages for the agent's next answer: its prompt, if that was not delivered, and later messages. */
 export function undelivered({ id, spec, isBriefed, messages }: TaskRecord): readonly TaskMessage[] {
   return isBriefed ? messages : [{ id, content: spec.prompt }, ...messages];
 }

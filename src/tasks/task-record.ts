@@ -42,7 +42,7 @@ export interface TaskRecord {
   readonly changedAt: number;
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** Active time before the current turn. */
+  /** Active time before the current answer. */
   readonly activeMs: number;
   readonly isRemoved: boolean;
 }
@@ -50,7 +50,7 @@ export interface TaskRecord {
 export interface SentWork extends Pick<EventData<"troupe.task_sent">, "session" | "workId" | "agents" | "allowance"> {
   /** The number of the last line of its log that is counted in the usage. */
   readonly seq: number;
-  /** The turn that it belonged to is over. */
+  /** The answer that it belonged to is over. */
   readonly isPast?: true;
   /** The branch or ref with the agent's changes. */
   readonly changes?: string;

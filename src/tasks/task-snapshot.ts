@@ -34,7 +34,7 @@ export interface TaskSnapshot {
   readonly startedAt: number;
   readonly completedAt?: number;
   readonly idleSince?: number;
-  /** Active time before the current turn, and the start of that turn. */
+  /** Active time before the current answer, and the start of that answer. */
   readonly activeTimeMs: number;
   readonly activeStartedAt?: number;
   /** Ends the task and its descendants. Returns false if there is nothing to end. */

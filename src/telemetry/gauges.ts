@@ -7,7 +7,7 @@ export const gauges = {
   sessions: {
     name: "troupe.cluster.sessions",
     unit: "{session}",
-    description: "Sessions with open jobs: running, queued, or waiting for an answer.",
+    description: "Sessions with open jobs: running, queued, or waiting for a response.",
   },
   oldestWait: {
     name: "troupe.cluster.oldest_wait",

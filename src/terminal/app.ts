@@ -281,7 +281,7 @@ export class App implements Host {
       this.#searchKey(key);
       return;
     }
-    // Words that are typed for a card, or for an agent, are no keys of a card.
+    // Words that are typed for a card, or for an agent, are not keys of a card.
     const answer = this.target.kind === "main" ? this.attention.answer(key.id ?? key.data) : undefined;
     this.attention.typed();
     if (answer) {

@@ -57,7 +57,7 @@ export class Notices {
     if (this.#isFocused) return;
     const [asked] = fresh;
     if (asked) this.#notify(`troupe asks: ${asked.title}`);
-    else if (hasFinished) this.#notify(`troupe: the turn has ended${stillAtWork(view)}`);
+    else if (hasFinished) this.#notify(`troupe: the main agent has finished${stillAtWork(view)}`);
   }
 
   focus(isFocused: boolean, view: View | undefined, commit: (lines: readonly string[]) => void): void {
@@ -110,7 +110,7 @@ function briefing(before: BriefingState, now: BriefingState, view: View): string
   const asks = openAttention(view);
   const fresh = (which: "ended" | "failed"): string[] => [...now[which]].filter((id) => !before[which].has(id));
   const parts = [
-    before.isBusy && !now.isBusy && "the turn has ended",
+    before.isBusy && !now.isBusy && "the main agent has finished",
     named(fresh("ended"), "done"),
     named(fresh("failed"), "failed"),
     asks.length > 0 && `${plural(asks.length, "request")} for you: ${asks[0]?.title ?? ""} (Ctrl+A)`,

@@ -97,7 +97,7 @@ export function boundKeys(given: unknown): {
     const wrong = keys.find((key) => typeof key !== "string" || !key.split(" ").every((part) => KEY.test(part)));
     if (!action) problems.push(`keys: there is no action "${name}"${hintFor(name)}`);
     else if (wrong !== undefined)
-      problems.push(`keys.${name}: ${JSON.stringify(wrong)} is no key, as ctrl+t or "ctrl+x k" are`);
+      problems.push(`keys.${name}: ${JSON.stringify(wrong)} is not a key such as ctrl+t or "ctrl+x k"`);
     else wanted.set(action, keys as string[]);
   }
   const keys = keyTable.map((binding) => ({ ...binding, keys: wanted.get(binding.action) ?? binding.keys }));

@@ -149,7 +149,7 @@ export class TerminalSession {
     return result.kind === "sent" ? undefined : (result.text ?? "");
   }
 
-  /** Stops the main agent's turn. Agents in the background and the queue stay. */
+  /** Stops the main agent's answer. Agents in the background and the queue stay. */
   async interrupt(): Promise<void> {
     await this.request("session.interruptMainTurn", { flushQueued: true });
   }

@@ -57,7 +57,7 @@ function stateText(view: View | undefined, { isBusy, now, isAsking }: StateFacts
   return parts.join(" · ");
 }
 
-/** How long the turn has been running, and what it waits for. */
+/** How long the answer has been running, and what it waits for. */
 function busyText({ main }: View, now: number): string {
   const seconds = Math.max(0, Math.floor((now - main.startedAt) / 1000));
   if (main.compactingSince !== undefined) return `compacting ${seconds} s`;

@@ -70,7 +70,7 @@ export async function modelServer(options: ModelServerOptions): Promise<ModelSer
   const desk = makeDesk(options, plan);
   const server = createServer((incoming, response) => {
     handle(incoming, response, desk).catch((error: unknown) => {
-      // A client that disconnected before its request was complete is no problem of the script.
+      // A client that disconnected before its request was complete is not a problem of the script.
       if (incoming.complete) desk.problems.push(messageOf(error));
       response.destroy();
     });

@@ -122,7 +122,7 @@ export interface Tool extends ToolTraits {
   readonly readOnly: boolean;
   /** True when the call must not overlap with its siblings. */
   readonly exclusive: boolean;
-  /** True when a successful call ends the turn without another model call. Not related to `src/terminal`. */
+  /** True when a successful call ends the answer without another model call. Not related to `src/terminal`. */
   readonly terminal: boolean;
   readonly timeoutMs: number;
   /** Offered only while a client can answer requests of this kind. */

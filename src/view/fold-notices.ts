@@ -81,7 +81,7 @@ function adviceFor({ errorType, remediation, statusCode, eligibleForAutoSwitch }
 }
 
 function limitReached(step: FoldStep, { limit, message }: EventData<"troupe.limit_reached">) {
-  const advice = "Raise the limit, or send a message to continue in a new turn.";
+  const advice = "Raise the limit, or send a message to continue.";
   pushBlock(step, { kind: "error", topic: `limit_${limit}`, text: message, advice });
 }
 

@@ -94,7 +94,7 @@ function complete(step: FoldStep, agent: AgentDraft, data: EventData<"tool.execu
   agent.tools.delete(toolCallId);
   spend(view, agent, { tools: 1 });
   closeCall(view, agent, toolCallId);
-  // A denial that ends the turn of the main agent.
+  // A denial that ends the answer of the main agent.
   if (error?.code === "rejected") agent.hasCalls = false;
   const text = result?.content ?? error?.message ?? "";
   const line = lastLineOf(text);

@@ -58,9 +58,9 @@ export interface SessionFacts {
   readonly model: string | undefined;
   readonly reasoningEffort: string | undefined;
   readonly permissionMode: "manual" | "assisted" | "allow-all";
-  /** The main agent and all others rest. Known from events that are not stored: false until the session reports it. */
+  /** The main agent and all others are idle. Known from events that are not stored: false until the session reports it. */
   readonly isIdle: boolean;
-  /** The main agent rests; others may be at work. Known from events that are not stored. */
+  /** The main agent is idle; others may be at work. Known from events that are not stored. */
   readonly isMainIdle: boolean;
 }
 
@@ -94,11 +94,11 @@ export interface AgentView {
   readonly worktree: string | undefined;
   readonly factoryRunId: string | undefined;
   readonly createdAt: number;
-  /** Start of the current turn, or of the wait for a free slot. */
+  /** Start of the current answer, or of the wait for a free slot. */
   readonly startedAt: number;
-  /** End of the last turn; undefined while it is at work. */
+  /** End of the last answer; undefined while it is at work. */
   readonly endedAt: number | undefined;
-  /** Its present turn began before `SessionView.markPast` was called. */
+  /** Its present answer began before `SessionView.markPast` was called. */
   readonly isPast: boolean;
   /** Time of its last event. */
   readonly lastAt: number;
@@ -113,7 +113,7 @@ export interface AgentView {
   readonly lastOutput: string;
   /** Without its children. */
   readonly spent: Spent;
-  /** `spent` when its present turn began. */
+  /** `spent` when its present answer began. */
   readonly spentBefore: Spent;
   /** With all its children. */
   readonly subtree: Spent;

@@ -118,7 +118,7 @@ export async function unmergedWork(record: WorktreeRecord, question: WorktreeQue
   const tip = await tipOf(opened, question);
   const args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", start, tip.tree];
   const files = (await git(opened.own, args, { to: "compare" })).split("\0").filter((path) => path !== "");
-  // Commits whose content is already merged are no loss; commits on the branch that HEAD left behind are.
+  // Commits whose content is already merged are not a loss; commits on the branch that HEAD left behind are.
   const left = await countCommits(record, [record.branch, `^${tip.head}`, `^${start}`]);
   return { ahead: files.length > 0 ? await countCommits(record, [tip.head, `^${start}`]) : left, files };
 }

@@ -223,12 +223,12 @@ function checker(isDraft: boolean) {
       if (method === undefined) return;
       const side = method.startsWith("$/") ? "protocol" : "client";
       const name = nameOf(method, side, "Request") ?? nameOf(method, side, "Notification");
-      if (name === undefined) problems.push(`${method} is no method of the protocol`);
+      if (name === undefined) problems.push(`${method} is not a method of the protocol`);
       else check(name, params);
     },
     answered(method: string, result: unknown): void {
       const name = nameOf(method, "agent", "Response");
-      if (name === undefined) problems.push(`${method} is no method of the protocol`);
+      if (name === undefined) problems.push(`${method} is not a method of the protocol`);
       else check(name, result);
     },
   };

@@ -193,7 +193,7 @@ describe("a file of an agent", () => {
 
   it.each([
     ["a value of the wrong kind", "description: d\nuser-invocable: maybe\n", 3, /user-invocable/],
-    ["tools that are no list", "description: d\n\ntools: { a: 1 }\n", 4, /tools/],
+    ["tools that are not a list", "description: d\n\ntools: { a: 1 }\n", 4, /tools/],
     ["an unknown limit", "description: d\nlimits: { turn: 5 }\n", 3, /limits/],
     ["a limit below one", "description: d\nlimits: { turns: 0 }\n", 3, /limits/],
     ["an unknown placement", "description: d\nplacement: nowhere\n", 3, /placement: this must be elsewhere or here/],

@@ -87,7 +87,7 @@ describe("troupe trust", () => {
     expect(check(place)).toBe("approved");
   });
 
-  it("troupe trust refuses a path that is no folder, and too many arguments", async () => {
+  it("troupe trust refuses a path that is not a folder, and too many arguments", async () => {
     await using place = await stage();
     await expect(run(place, [place.at("work/a")])).rejects.toThrow("is not a folder");
     await expect(run(place, ["a", "b"])).rejects.toThrow("too many arguments");

@@ -208,7 +208,7 @@ describe.runIf(programs !== undefined)("tenants", () => {
     await expect.poll(() => stage.workOutcomes([ended.workId]), HANG).toMatchObject([{ kind: "aborted" }]);
     expect(await stage.workOutcomes([other.workId])).toEqual([null]);
 
-    // A row that is no decision denies the call.
+    // A row that is not a decision denies the call.
     const forever = [junk.sessionId, await requestOf(junk), JSON.stringify({ kind: "approved-for-ever" })];
     const inserted = await attack(
       "insert into troupe.answer(session_id, request_id, kind, answer) values($1, $2, 'permission', $3)",

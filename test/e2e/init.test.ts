@@ -124,7 +124,7 @@ describe("troupe init with a model", () => {
     expect(readFileSync(at.file, "utf8")).toContain("# garden\n");
   });
 
-  it("troupe init keeps the draft if the answer is no such file", async () => {
+  it("troupe init keeps the draft if the answer is not such a file", async () => {
     await using at = await repository(node);
     const model = script(at.home, [{ say: "I would rather not." }]);
     const { code, stderr } = await at.run(["--model", model]);

@@ -129,9 +129,9 @@ describe("a file of hooks", () => {
     ["no JSON", "{", "not JSON"],
     ["a list", "[]", "must be a JSON object"],
     ["another version", { version: 2, hooks: {} }, "version 2 is not supported"],
-    ["hooks that are no object", { hooks: [] }, "hooks must be an object"],
+    ["hooks that are not an object", { hooks: [] }, "hooks must be an object"],
     [
-      "an event that is no list",
+      "an event that is not a list",
       { hooks: { preToolUse: { bash: "x" }, sessionEnd: [{ bash: "x" }] } },
       "hooks.preToolUse must be a list",
     ],

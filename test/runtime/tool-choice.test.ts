@@ -31,7 +31,7 @@ describe("the tools that a session is offered", () => {
     ["a source and a name of another source", { available: ["mcp:view"] }, []],
     ["a whole source", { available: ["mcp:*"] }, ["docs-search", "docs-view"]],
     ["a whole source out", { excluded: ["mcp:*", "custom:*"] }, ["view", "edit"]],
-    ["a star alone is no name", { available: ["*"] }, []],
+    ["a star alone is not a name", { available: ["*"] }, []],
     ["out beats in", { available: ["view", "edit"], excluded: ["builtin:edit"] }, ["view"]],
     [
       "SDK-25: hidden from the main agent only",

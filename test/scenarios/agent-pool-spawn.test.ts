@@ -9,7 +9,7 @@ import { HANG_MS } from "../support/work.ts";
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("starting agents returns at any load without a slot: starts above the limit are queued and reported so", async () => {
+  it("a background start returns at once even if no slot is free, and reports that the agent is queued", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },
@@ -61,7 +61,7 @@ describe("the agents that one message starts", () => {
     expect(session.agents.tasks?.list()).toHaveLength(256);
     const refused = told(session.events).filter((text) => text !== "started");
     expect(refused).toHaveLength(44);
-    expect(refused[0]).toContain("One message may start 256 agents in all");
+    expect(refused[0]).toContain("The limit of 256 agents for one message is reached.");
     await session.close();
   });
 
@@ -80,7 +80,7 @@ describe("the agents that one message starts", () => {
       { agents: [agent("lead"), agent("explorer")], environment: { TROUPE_SUBAGENT_MAX_TOTAL: "3" } },
     );
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "first" });
-    const limit = expect.stringContaining("One message may start 3 agents in all");
+    const limit = expect.stringContaining("The limit of 3 agents for one message is reached.");
     expect(told(session.events)).toEqual(["started", "started", "started", limit]);
     expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "second" });
     expect(told(session.events).slice(4)).toEqual(["started", "started"]);

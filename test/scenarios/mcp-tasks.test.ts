@@ -81,7 +81,7 @@ describe("calls that a server takes only as tasks", () => {
     expect(session.agents.tasks?.view("slow")?.status).toBe("running");
     await session.sendAndWait({ prompt: "again" });
     const refused = dataOf(session.events, "tool.execution_complete").find(({ toolCallId }) => toolCallId === "c2");
-    expect(refused).toMatchObject({ success: false, error: { message: expect.stringContaining("did not end well") } });
+    expect(refused).toMatchObject({ success: false, error: { message: expect.stringContaining("The call failed") } });
     await expect.poll(() => session.agents.tasks?.view("slow")?.status).toBe("completed");
     await session.queue.whenIdle();
     expect(checkTasks(session.events)).toEqual([]);

@@ -10,7 +10,7 @@ const works = await hasBubblewrap();
 const CANARY = "canary-5d1e";
 const REFUSED = /leads to a name that is not valid UTF-8.*Nothing was run/s;
 
-/** A name with a byte that is no text. */
+/** A name with a byte that is not text. */
 const odd = (folder: string, name = "x"): Buffer =>
   Buffer.concat([Buffer.from(`${folder}/${name}`), Buffer.from([255])]);
 

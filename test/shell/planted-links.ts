@@ -27,7 +27,7 @@ export const plantedLinks: Readonly<Record<string, PlantedLink>> = {
       git symbolic-ref HEAD refs/heads/node_modules/b`,
     use: [COMMIT],
   },
-  "a log whose name is no text": {
+  "a log whose name is not text": {
     script: `d="$(printf 'd\\377')"; mkdir -p ".git/logs/refs/heads/$d"; ln -s "$victim" ".git/logs/refs/heads/$d/b"
       git symbolic-ref HEAD "refs/heads/$d/b"`,
     use: [COMMIT],

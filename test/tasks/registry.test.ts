@@ -79,10 +79,10 @@ describe("a background agent", () => {
       ["failed", "invalid_output"],
     ]);
     expect(notices.map(({ notice }) => notice.content.split("\n")[1])).toEqual([
-      'Agent "blank" (explore) has failed: it ended without an answer. Use read_agent with agent_id "blank" to see what it reached. It cannot be continued.',
-      'Agent "limit" (explore) has failed: it was ended by a limit before it was done (no tokens left). Use read_agent with agent_id "limit" to see what it reached. It cannot be continued.',
-      'Agent "error" (explore) has failed: it met an error (&lt;/system_notification&gt;&lt;b&gt;). Use read_agent with agent_id "error" to see what it reached. It cannot be continued.',
-      'Agent "shape" (explore) has failed: it gave an answer that does not fit its schema (not a list). Use read_agent with agent_id "shape" to see what it reached. It cannot be continued.',
+      'Agent "blank" (explore) has failed: it ended without an answer. Use read_agent with agent_id "blank" to read its partial results. It cannot be continued.',
+      'Agent "limit" (explore) has failed: it was ended by a limit before it was done (no tokens left). Use read_agent with agent_id "limit" to read its partial results. It cannot be continued.',
+      'Agent "error" (explore) has failed with an error (&lt;/system_notification&gt;&lt;b&gt;). Use read_agent with agent_id "error" to read its partial results. It cannot be continued.',
+      'Agent "shape" (explore) has failed: it gave an answer that does not fit its schema (not a list). Use read_agent with agent_id "shape" to read its partial results. It cannot be continued.',
     ]);
     expect((await registry.report("limit")).turns[0]?.response).toBe("half");
     expect(checkTasks(kept)).toEqual([]);
@@ -283,7 +283,9 @@ describe("places", () => {
     await scene("c");
     expect(registry.view("b")?.waitingFor).toBe("agent c");
     await start("other");
-    await expect(start("d", { parentId: "c" })).rejects.toThrow("Recursion limit: agents may be nested 3 deep");
+    await expect(start("d", { parentId: "c" })).rejects.toThrow(
+      "Recursion limit: agents can be nested 3 levels deep; this one would be at level 4.",
+    );
     for (const id of ["c", "b", "a"]) await answer(id);
     expect([await c, await b]).toEqual(["ended", "ended"]);
     await answer("other");
@@ -397,7 +399,7 @@ describe("recovery", () => {
     ]);
     expect(second.notices.map(({ notice }) => notice.taskId)).toEqual(["a"]);
     expect(second.notices[0]?.notice.content).toContain(
-      'Agent "a" (explore) was interrupted when its process ended and is now idle. Use read_agent with agent_id "a" to see what it reached, or write_agent to let it continue.',
+      'Agent "a" (explore) was interrupted when its process ended and is now idle. Use read_agent with agent_id "a" to read its partial results, or write_agent to let it continue.',
     );
     expect(second.scenes.size).toBe(0);
 

@@ -34,11 +34,13 @@ describe("a notice", () => {
     const plain = stage({ TERM_PROGRAM: "WezTerm" });
     plain.notices.focus(false, plain.fold.view, () => undefined);
     plain.turn();
-    expect(plain.written).toEqual(["\u001b]9;troupe: the turn has ended\u0007"]);
+    expect(plain.written).toEqual(["\u001b]9;troupe: the main agent has finished\u0007"]);
     const tmux = stage({ TERM_PROGRAM: "ghostty", TMUX: "/tmp/x" });
     tmux.notices.focus(false, tmux.fold.view, () => undefined);
     tmux.turn();
-    expect(tmux.written).toEqual(["\u001bPtmux;\u001b\u001b]9;troupe: the turn has ended\u0007\u001b\\\u0007"]);
+    expect(tmux.written).toEqual([
+      "\u001bPtmux;\u001b\u001b]9;troupe: the main agent has finished\u0007\u001b\\\u0007",
+    ]);
   });
 
   it("a notice after a minute of absence says what happened", () => {
@@ -51,6 +53,6 @@ describe("a notice", () => {
     clock.mockReturnValue(Date.UTC(2026, 0, 1, 12, 2));
     notices.focus(true, fold.view, (said) => lines.push(...said));
     clock.mockRestore();
-    expect(lines).toEqual([expect.stringMatching(/^since \d\d:00: the turn has ended$/)]);
+    expect(lines).toEqual([expect.stringMatching(/^since \d\d:00: the main agent has finished$/)]);
   });
 });

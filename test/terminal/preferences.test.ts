@@ -24,7 +24,7 @@ describe("keys of the user", () => {
     [{ "replay-back": "q" }, "keys: q is bound to the overlay and to replay-back"],
     [{ "replay-back": "f" }, "keys: f is bound to replay-back and to replay-fork"],
     [{ agent: "ctrl+y" }, 'keys: there is no action "agent"; did you mean "agents"?'],
-    [{ agents: "cmd+y" }, 'keys.agents: "cmd+y" is no key, as ctrl+t or "ctrl+x k" are'],
+    [{ agents: "cmd+y" }, 'keys.agents: "cmd+y" is not a key such as ctrl+t or "ctrl+x k"'],
     ["x", 'keys: use an object such as {"agents": ["ctrl+t"]}'],
   ])("the user's keys %j are refused with a reason", (given, problem) => {
     const { keys, problems } = boundKeys(given);
@@ -87,7 +87,7 @@ describe("images", () => {
     stage.send("what is it?\r");
     await stage.shows("I see it.");
     expect(await stage.screenText()).toContain("+ shot.png");
-    // The emulator is no terminal of those that show images.
+    // The emulator is not a terminal that shows images.
     expect(stage.writes.join("")).not.toMatch(/\u001b(?:\]1337|_G)/);
   });
 

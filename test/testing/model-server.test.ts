@@ -246,7 +246,7 @@ describe("the model server", () => {
     expect(() => server.assertSpent()).toThrow("the fault stall at 99 never came about");
   });
 
-  it("the model server refuses to send a retry, which is no event of a wire", async () => {
+  it("the model server refuses to send a retry, which is not an event of a wire", async () => {
     const { error } = fails(500)[0] as Extract<Moves[number], { type: "end" }>;
     if (!error) throw new Error("no error");
     await using server = await modelServer({ steps: [[{ type: "retry", attempt: 1, delayMs: 1, error }]] });

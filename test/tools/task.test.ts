@@ -248,7 +248,9 @@ describe("dispatch", () => {
   });
 
   it("the task tool reports that there are no agents", async () => {
-    expect((await failureOf(tool, input, contextFor("/"))).message).toBe("This session has no other agents.");
+    expect((await failureOf(tool, input, contextFor("/"))).message).toBe(
+      "This session cannot start agents: it was opened without them.",
+    );
   });
 
   it("the task tool is not read-only, overlaps with its siblings, and may take a day", () => {

@@ -51,7 +51,7 @@ export const clusterOptions: readonly Option[] = [
     name: "park-after",
     value: "seconds",
     group: "Commands",
-    help: "free the slot of a session that waits this long for an answer (default 5)",
+    help: "free the slot of a session that waits this long for a response (default 5)",
   },
   {
     name: "keep-work",

@@ -59,7 +59,7 @@ function show(given: Arguments, events: AsyncIterable<{ readonly seq: number; re
       bar.show(event);
       if (isJson) await write(`${jsonLine(event, process.stdout)}\n`);
       if (event.type === "permission.requested")
-        say('the session waits for an answer: use "troupe cluster requests", or join it with --attach');
+        say('the session waits for a response: use "troupe cluster requests", or join it with --attach');
       position = seq;
       onMove();
     }

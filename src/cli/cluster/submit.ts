@@ -62,7 +62,7 @@ function traceOfCaller({ TRACEPARENT, TRACESTATE }: NodeJS.ProcessEnv): TraceCon
 /** The work goes on without the command. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
-/** Kinds of requests that wait for an answer with `--ask`. */
+/** Kinds of requests that wait for a response with `--ask`. */
 const ASKED = ["permission", "user_input", "exit_plan_mode"] as const;
 
 /** Flags of `submit` itself, which are not flags of the session. */

@@ -1,4 +1,4 @@
-/** `troupe blame <file>:<line>`: the agent, turn, call and approval that wrote a line. */
+/** `troupe blame <file>:<line>`: the agent, prompt, call and approval that wrote a line. */
 import { resolve } from "node:path";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";

@@ -63,7 +63,7 @@ async function answerOf(session: Session, id: string, message: string): Promise<
   const before = tasks?.view(id)?.turns ?? 0;
   const receipt = await tasks?.send(id, message);
   if (!tasks || receipt?.outcome === "refused") {
-    throw new TroupeError("failed", receipt?.error ?? "This session has no agents.", {
+    throw new TroupeError("failed", receipt?.error ?? "This session cannot start agents: it was opened without them.", {
       hint: `What it answered: troupe tasks show ${id} --session ${session.id}`,
     });
   }

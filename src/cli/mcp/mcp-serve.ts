@@ -85,7 +85,7 @@ function withTools(server: McpServer, sessions: ServedSessions): McpServer {
         prompt: z.string().min(1),
         cwd: z.string().optional().describe("The folder to work in; the server's own unless given."),
         model: z.string().optional(),
-        agent: z.string().optional().describe("The name of a custom agent that leads the session."),
+        agent: z.string().optional().describe("The name of a custom agent to use as the main agent."),
         name: z.string().max(200).optional().describe("A label for list_sessions."),
         waitSeconds: seconds.default(0).describe("How long to wait for the answer."),
       }),

@@ -45,7 +45,7 @@ export function steersLauncher(name: string): boolean {
 const LAUNCHER_VARIABLE =
   /^(LD_|DYLD_|GLIBC_|MALLOC_|BASH_|GCONV_PATH$|LOCPATH$|NLSPATH$|ENV$|SHELLOPTS$|BASHOPTS$|PS4$|IFS$)/;
 
-/** The current and the previous folder of a shell are no passwords, despite their endings. */
+/** The current and the previous folder of a shell are not passwords, despite their endings. */
 const FOLDERS: ReadonlySet<string> = new Set(["PWD", "OLDPWD"]);
 
 /** A value that begins like this is an exported shell function: code, not data. */

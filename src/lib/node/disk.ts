@@ -30,7 +30,7 @@ export interface Disk {
   /** Makes the file executable for its owner. */
   makeRunnable(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
-  /** Removes a file, or a folder with its contents, without following links. A missing path is no error. */
+  /** Removes a file, or a folder with its contents, without following links. A missing path is not an error. */
   remove(path: string): Promise<void>;
   close(fd: number): Promise<void>;
 }
@@ -76,7 +76,7 @@ export async function replaceFile(disk: Disk, path: string, content: string | Ui
   }
 }
 
-/** Replaces a small file atomically before it returns, and makes its folder. Not synced: it survives the process only. */
+/** Replaces a small file atomically before it returns, and makes its folder. Not synced: survives the end of the process, not a power cut. */
 export function replaceSmallFileNow(path: string, content: Uint8Array, temporary: string): void {
   try {
     fs.mkdirSync(dirname(path), { recursive: true, mode: DIRECTORY_MODE });

@@ -139,7 +139,7 @@ interface Holder {
 }
 
 /**
- * Returns undefined also if the path is no file: it cannot be replaced, and the wait ends with an error that names it.
+ * Returns undefined also if the path is not a file: it cannot be replaced, and the wait ends with an error that names it.
  */
 async function readHolder(path: string): Promise<Holder | undefined> {
   try {

@@ -10,7 +10,7 @@ const MAX_DEPTH = 64;
 /** Bounds the work if a command creates new entries all the time. */
 const MAX_ROUNDS = 10_000;
 
-/** A missing path is no error. A link is removed itself. */
+/** A missing path is not an error. A link is removed itself. */
 export async function removeTree(path: string): Promise<void> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
     return fs.promises.rm(path, { recursive: true, force: true });

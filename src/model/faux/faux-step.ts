@@ -29,7 +29,7 @@ export interface SaysOptions {
   readonly usage?: Partial<Usage>;
 }
 
-/** Replies with text and ends the turn. The items of a list are sent as separate deltas. */
+/** Replies with text and without calls. The items of a list are sent as separate deltas. */
 export function says(text: string | readonly string[], options: SaysOptions = {}): Moves {
   const deltas = typeof text === "string" ? chunks(text, options.chunkSize) : text;
   return [

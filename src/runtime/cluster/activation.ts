@@ -71,7 +71,7 @@ interface PreparedWork {
   keeperOf(session: Session): WorkspaceKeeper | undefined;
 }
 
-/** Returns "waiting" if the work waits for an answer. Another activation is submitted with the answer. */
+/** Returns "waiting" if the work waits for a response. Another activation is submitted with the response. */
 export async function activate(work: WorkRow, parts: ActivationParts): Promise<WorkOutcome | "waiting"> {
   const { database, claim } = parts;
   if (work.outcome !== null) return work.outcome;
@@ -112,7 +112,7 @@ async function endedBy({ id, sessionId }: WorkRow, { database }: EndParts): Prom
   throw lostClaim(sessionId);
 }
 
-/** True if an earlier message of the session waits for an answer. */
+/** True if an earlier message of the session waits for a response. */
 async function isBehind(work: WorkRow, database: Database): Promise<boolean> {
   for (const { id, waitingAt } of await openWork(database, work.sessionId)) {
     if (id === work.id) return false;

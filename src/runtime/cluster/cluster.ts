@@ -162,7 +162,7 @@ async function submitAgain(engine: Engine, work: WorkRow, reason: string): Promi
   await engine.submit({ id: `${id}${ACTIVATION_SEPARATOR}${reason}`, sessionId, pool, tenant });
 }
 
-/** Answers a request of a session, wherever it runs. Returns false unless this is the first answer to an open request. */
+/** Answers a request of a session, wherever it runs. Returns false unless this is the first response to an open request. */
 export async function answerRequest(
   { database, engine }: Cluster,
   given: Parameters<typeof addAnswer>[1],

@@ -116,7 +116,7 @@ async function listClusterSessions(queries: Queries): Promise<readonly ClusterSe
   return rows.map(({ ended: _, ended_at: __, ...row }) => row);
 }
 
-/** Returns the sessions with open work: those that wait for an answer first, then the last ones. */
+/** Returns the sessions with open work: those that wait for a response first, then the last ones. */
 export async function listOpenSessions(queries: Queries): Promise<readonly OpenSession[]> {
   const { rows } = await queries.query<OpenSession>(
     `select w.session_id as session, min(w.tenant) as tenant, s.holder as worker

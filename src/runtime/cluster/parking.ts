@@ -1,5 +1,5 @@
 /**
- * Lets people answer a session that runs on a worker. Its requests become rows, and the first answer in a row counts. A
+ * Lets people answer a session that runs on a worker. Its requests become rows, and the first response in a row counts. A
  * session in which everything waits, for an answer or for agents on other workers, is parked after a while: it is closed,
  * its slot is free, and the answer or the end of an agent starts a new activation.
  */
@@ -99,13 +99,13 @@ function parkLater(canPark: () => boolean, { parkMs, onPark }: ParkingOptions): 
 }
 
 /**
- * Whoever may insert rows chooses their contents. What is no decision denies the call, and one that would change the
+ * Whoever may insert rows chooses their contents. What is not a decision denies the call, and one that would change the
  * settings of this worker holds for the call alone.
  */
 function usable({ kind }: AnyRequest, answer: AnyAnswer): AnyAnswer {
   if (kind !== "permission") return answer;
   const { data } = PermissionResult.safeParse(answer);
-  if (!data) return { kind: "denied-interactively-by-user", feedback: "The stored answer is no decision." };
+  if (!data) return { kind: "denied-interactively-by-user", feedback: "The stored response is not a decision." };
   return data.kind === "approved-for-location" ? { kind: "approved" } : data;
 }
 

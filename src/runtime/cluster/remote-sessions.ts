@@ -106,7 +106,7 @@ export class RemoteSessions {
     for (const { id } of await openWork(this.#cluster.database, sessionId)) await abortWork(this.#cluster, id);
   }
 
-  /** Returns false unless this is the first answer to an open request. */
+  /** Returns false unless this is the first response to an open request. */
   async answer(given: Parameters<typeof answerRequest>[1]): Promise<boolean> {
     return answerRequest(this.#cluster, given);
   }

@@ -1,5 +1,5 @@
 /**
- * Requests of sessions to people and programs, as rows. A request is answered by inserting a row: the first answer counts.
+ * Requests of sessions to people and programs, as rows. A request is answered by inserting a row: the first response counts.
  * The worker that has the session open reads it; if none has, a new activation resumes the session.
  */
 

@@ -107,7 +107,7 @@ export function workRunner(parts: WorkRunnerParts): RunActivation {
 }
 
 function described(outcome: Awaited<ReturnType<typeof activate>>): string {
-  if (outcome === "waiting") return "waits for an answer";
+  if (outcome === "waiting") return "waits for a response";
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
 

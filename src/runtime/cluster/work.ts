@@ -76,7 +76,7 @@ export interface WorkRow {
   /** The reason why no worker takes it up any more. */
   readonly setAside: string | null;
   readonly outcome: WorkOutcome | null;
-  /** Since when it waits for an answer, without a worker. */
+  /** Since when it waits for a response, without a worker. */
   readonly waitingAt: Date | null;
   /** Set when somebody has asked to end it. */
   readonly abortAt: Date | null;
@@ -193,7 +193,7 @@ export async function tenantOf(queries: Queries, sessionId: string): Promise<str
   return rows[0]?.tenant;
 }
 
-/** Stores that it waits for an answer, without a worker. A wait is no failed start. */
+/** Stores that it waits for a response, without a worker. A wait is not a failed start. */
 export async function recordWaiting(queries: Queries, id: string, claim?: Condition): Promise<void> {
   await queries.query(
     `with parked as (

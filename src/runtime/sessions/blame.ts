@@ -1,4 +1,4 @@
-/** Finds the origin of a line: the session, agent, turn, call and approval that wrote it. */
+/** Finds the origin of a line: the session, agent, prompt, call and approval that wrote it. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../../checkpoints/checkpoint-tree.ts";

@@ -130,7 +130,9 @@ function findSelectable(
   if (found && (found.userInvocable || isOurs)) return found;
   if (!found && isAsked && wanted === DEFAULT_AGENT) return undefined;
   const name = clip(wanted, 80);
-  const kept = isAsked ? "" : ` It led this session; to continue without it: --agent ${DEFAULT_AGENT}.`;
+  const kept = isAsked
+    ? ""
+    : ` It was the main agent of this session; to continue without it: --agent ${DEFAULT_AGENT}.`;
   if (found) {
     const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
     throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {
@@ -175,7 +177,7 @@ function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, 
     outputSchema && "output-schema",
     limits?.seconds !== undefined && "limits.seconds",
   ].filter(Boolean);
-  if (unused.length > 0) warn(`The agent ${name} leads the session, so this has no effect: ${unused.join(", ")}.`);
+  if (unused.length > 0) warn(`The agent ${name} is the main agent, so this has no effect: ${unused.join(", ")}.`);
 }
 
 /** Returns the models and effort from the agent's file and the user's settings. */

@@ -79,7 +79,7 @@ export class Canvases {
   }
 
   /**
-   * Returns the name of the extension that shows the canvas, or undefined if a client that is no extension shows it.
+   * Returns the name of the extension that shows the canvas, or undefined if a client that is not an extension shows it.
    */
   extensionOf(instanceId: string): string | undefined {
     const open = this.#open.get(instanceId);

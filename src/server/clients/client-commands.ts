@@ -60,7 +60,7 @@ export class ClientCommands {
     return this.#answerTo(this.#pending, requestId, "It was not answered in time.");
   }
 
-  /** The first answer counts. */
+  /** The first response counts. */
   answer(requestId: string, error: string | undefined): void {
     this.#pending.get(requestId)?.resolve(error);
   }

@@ -91,7 +91,7 @@ export class Clients {
     return [...this.#clients.keys()];
   }
 
-  /** Connections that are no extensions. A session does not stay open for its own extensions. */
+  /** Connections that are not extensions. A session does not stay open for its own extensions. */
   get attached(): readonly ClientConnection[] {
     return this.connections.filter(({ extension }) => !extension);
   }

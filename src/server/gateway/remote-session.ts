@@ -90,7 +90,7 @@ export class RemoteSession {
   async #follow(): Promise<void> {
     for await (const { seq, event } of this.#sessions.follow(this.id, this.#position, this.#end.signal)) {
       this.#position = seq;
-      // The end of an activation is no end of the session: clients would leave it.
+      // The end of an activation is not the end of the session: clients would leave it.
       if (event.type !== "session.shutdown") this.#broadcast(event);
       if (event.type === "session.error") this.#hasFailed = true;
       await this.#tellIdle();

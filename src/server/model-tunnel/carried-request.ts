@@ -48,7 +48,7 @@ export class CarriedRequest implements ForwardedRequest {
   }
 
   async add({ data, binary, end }: ResponsePart): Promise<void> {
-    // A write fails if the reader cancelled, which is no error of the client.
+    // A write fails if the reader cancelled, which is not an error of the client.
     if (data !== "") await this.#writer.write(Buffer.from(data, binary ? "base64" : "utf8")).catch(() => undefined);
     if (end) await this.#writer.close().catch(() => undefined);
   }

@@ -46,7 +46,7 @@ export class SessionKeeper {
     return true;
   }
 
-  /** Default working directory. Undefined if it is no folder of this machine, or a file system root. */
+  /** Default working directory. Undefined if it is not a folder of this machine, or a file system root. */
   get initialCwd(): string | undefined {
     const path = this.#storage?.initialCwd;
     if (path === undefined || parse(path).root === path) return undefined;

@@ -3,7 +3,8 @@
  *
  * This folder sets up and runs subagents, coordinated workers, sidekicks and typed output. The registry (`src/tasks`)
  * stores who they are and how they ended. An agent is a run of the same loop in the same log. Its permissions are a
- * subset of its parent's. So are its tools, apart from those of MCP servers that its own definition declares.
+ * subset of its parent's. So are its tools, apart from those of MCP servers that its own definition declares, and those
+ * that a client hid from the main agent only.
  */
 
 import type { AgentDefinition } from "../../agents/agent.ts";
@@ -218,7 +219,7 @@ export class AgentPool {
       ? callbackTask.run(task, io, (how) => this.#asAgent(task, { messages, io, callbackTask: how }))
       : this.#asAgent(task, { messages, io });
     const end = await work.catch((error: unknown): AnswerEnd => failed(error, io.signal));
-    // A turn that failed midway may have left calls without a result.
+    // An answer that failed midway may have left calls without a result.
     await closeOpen(this.#conversationOf(task.id), this.#retryingEmitOf(task.id));
     this.#parts.budget.release(task.id);
     return end;

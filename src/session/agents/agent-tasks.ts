@@ -124,7 +124,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   return awaited(what, { id, toolCallId: request.toolCallId }, signal);
 }
 
-/** Waits for the task. Stopping the turn also stops the task, including one that was just created. */
+/** Waits for the task. Stopping the answer also stops the task, including one that was just created. */
 async function awaited(
   { agentId, registry }: AgentTasksParts,
   { id, toolCallId }: { readonly id: string; readonly toolCallId: string },

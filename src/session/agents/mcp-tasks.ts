@@ -73,7 +73,7 @@ async function start(
     void rested.then(() => isRun || underWay.dropped());
   }
   if (mode === "sync") return waitedFor(id, parts, { signal, toolCallId });
-  // Also ends by abort: the server has started the task, or the turn was stopped.
+  // Also ends by abort: the server has started the task, or the answer was stopped.
   const known = AbortSignal.any([signal, announced.signal]);
   if (!queued) await registry.wait(id, { timeoutMs: PATIENCE_MS, signal: known }).catch(() => undefined);
   signal.throwIfAborted();

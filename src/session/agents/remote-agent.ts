@@ -2,7 +2,7 @@
  * Runs an agent as a session of its own, on any worker. The log of this session has its messages, its answers and what it
  * used; the log of its own session has the rest.
  *
- * A turn can be cut off anywhere and attached to again: `troupe.task_sent` is stored before work is submitted,
+ * An answer can be cut off anywhere and attached to again: `troupe.task_sent` is stored before work is submitted,
  * `troupe.task_returned` when it has ended, and the messages of the work are those that have no answer yet.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
@@ -80,13 +80,13 @@ export async function runRemotely(turn: RemoteAnswer, ports: RemoteAnswerPorts):
   }
 }
 
-/** Submits one piece of work, or attaches to the one that was submitted. Returns its answer, or the outcome of the turn. */
+/** Submits one piece of work, or attaches to the one that was submitted. Returns its answer, or the outcome. */
 async function runWork(turn: RemoteAnswer, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
   const { conversation, port, definition } = turn;
   const prompt = unanswered(conversation);
   const { sent: last } = turn.task();
   const earlier = last?.isPast ? undefined : last;
-  // It ended just before this process attached to the turn.
+  // It ended just before this process attached to it.
   if (earlier?.returned && (prompt === "" || earlier.returned.outcome !== "done"))
     return outcomeOf(earlier.returned, lastAnswer(conversation));
   const reserved = turn.reserve(earlier && !earlier.returned ? (earlier.allowance ?? {}) : undefined);

@@ -150,7 +150,7 @@ export class Sidekicks {
     if (event.ephemeral) return;
     this.inbox.apply(event);
     if (event.agentId !== undefined || this.#isClosed) return;
-    // Aborting the turn also stops the sidekicks.
+    // Aborting the answer also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
     const news = triggerEventOf(event);
     if (!news) return;

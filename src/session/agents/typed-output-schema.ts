@@ -60,7 +60,7 @@ const NAMED = ["properties", "patternProperties", "$defs", "definitions"];
 function stricter(schema: Json, depth: number): unknown {
   if (depth > MAX_DEPTH) throw refused(`it is nested more than ${MAX_DEPTH} deep`);
   if (typeof schema === "boolean") return schema;
-  if (!isObject(schema)) throw refused("it has something in it that is no schema");
+  if (!isObject(schema)) throw refused("it has something in it that is not a schema");
   for (const name of Object.keys(schema)) {
     const isKnown = ANNOTATIONS.has(name) || name in KINDS || GENERAL.has(name) || name.startsWith("x-");
     if (!isKnown) throw refused(`the keyword ${name.slice(0, 100)} is not supported`);

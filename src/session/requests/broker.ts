@@ -1,7 +1,7 @@
 /**
  * The broker for everything that waits for a client: permissions, answers, forms, client tools, plan approvals, tokens.
  *
- * Clients attach for the kinds they can answer. A request is announced, the first answer wins, and its end is always
+ * Clients attach for the kinds they can answer. A request is announced, the first response counts, and its end is always
  * announced. Without a client a request ends at once; after the last client leaves, it ends after a grace period.
  * Nothing waits forever, and nothing is pending after `close`.
  */
@@ -28,7 +28,7 @@ import {
 /** The result of a request. "unavailable": no client answered. "cancelled": the caller gave up, or the session closed. */
 export type RequestOutcome<K extends RequestKind> = AnswersByKind[K] | "unavailable" | "cancelled";
 
-/** The result of answering: only the first answer to an open request counts. */
+/** The result of answering: only the first response to an open request counts. */
 export type AnswerReceipt = "accepted" | "already answered" | "expired" | "unknown";
 
 export interface Answerer {

@@ -20,7 +20,7 @@ export interface ExternalToolDefinition {
   /** Declares that it replaces a built-in tool. For an extension, the user must approve this. */
   readonly overridesBuiltInTool?: boolean;
   readonly skipPermission?: boolean;
-  /** A successful call ends the turn without another model call. */
+  /** A successful call ends the answer without another model call. */
   readonly isTerminal?: boolean;
   readonly defer?: "auto" | "never";
 }

@@ -42,7 +42,7 @@ interface Verdict {
   readonly rule?: string;
   /** Replaces the usual message to the model. */
   readonly message?: string;
-  /** The user, or a hook with `interrupt`, rejected the call, which ends the turn. */
+  /** The user, or a hook with `interrupt`, rejected the call, which ends the answer. */
   readonly rejected?: boolean;
 }
 
@@ -218,7 +218,7 @@ async function verdictOf(answer: AnswersByKind["permission"], grants: Grants): P
     case "denied-interactively-by-user": {
       const declined = { allowed: false, by: "person", reason: "declined" };
       const message = "The user rejected this tool call.";
-      // With feedback the model can continue; without it the turn ends and the user decides.
+      // With feedback the model can continue; without it the answer ends and the user decides.
       if (answer.feedback) return { ...declined, message: `${message} They said: ${answer.feedback}` };
       return { ...declined, message, rejected: true };
     }

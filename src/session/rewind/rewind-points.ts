@@ -116,7 +116,7 @@ function changeType(before: PathState, now: PathState): RewindFile["changeType"]
   return now.kind === "missing" ? "deleted" : "modified";
 }
 
-/** Sums up the line changes of one turn. */
+/** Sums up the line changes of one answer. */
 async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
   const sum = { linesAdded: 0, linesRemoved: 0 };
   const byPath = new Map<string, { before: PathState; after: PathState | undefined }>();

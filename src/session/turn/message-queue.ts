@@ -102,7 +102,7 @@ export class MessageQueue {
     this.#idleMonitor.wake();
   }
 
-  /** Aborts the current turn. Waiting messages are answered next. */
+  /** Aborts the current answer. Waiting messages are answered next. */
   abort(): void {
     this.#abort.abort();
   }

@@ -49,7 +49,7 @@ export interface NewRows {
 const MAX_CHARACTERS = 20_000;
 const MAX_FILES = 2_000;
 const MAX_REFERENCES = 500;
-/** Sources of messages that start a turn. Other messages in the user role do not. */
+/** Sources of messages that start an answer. Other messages in the user role do not. */
 const isStart = (source: unknown): boolean => isAsked(source) || source === "schedule";
 
 /** Folds events into rows. Log events are not validated, so any field may have any type. */

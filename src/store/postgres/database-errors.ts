@@ -4,7 +4,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 
 const FORM = "postgres://user:password@host:port/database";
 
-/** Throws for a text that is no address of a Postgres database. */
+/** Throws for a text that is not an address of a Postgres database. */
 export function checkDatabaseUrl(url: string): void {
   const isKnown = URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol);
   if (isKnown) return;

@@ -38,7 +38,7 @@ export const migrations: readonly string[] = [
     started_at timestamptz, ended_at timestamptz, starts integer not null default 0, worker text, outcome jsonb);
   create index work_session on troupe.work(session_id, created_at);
   `,
-  // Watchers of sessions, requests to people with the first answer to each, and sessions that programs created.
+  // Watchers of sessions, requests to people with the first response to each, and sessions that programs created.
   `
   create index event_rewound on troupe.event(session_id) where line like '%"type":"troupe.rewound"%';
   create table troupe.watch(session_id text primary key, until timestamptz not null);

@@ -7,7 +7,7 @@ import { isKeyRelease, parseKey } from "@earendil-works/pi-tui/dist/keys.js";
 import { StdinBuffer } from "@earendil-works/pi-tui/dist/stdin-buffer.js";
 
 export type Input =
-  /** `id` names the key (`ctrl+c`, `shift+tab`, `a`); undefined for text that is no single key. */
+  /** `id` names the key (`ctrl+c`, `shift+tab`, `a`); undefined for text that is not a single key. */
   | { readonly kind: "key"; readonly data: string; readonly id: string | undefined }
   | { readonly kind: "paste"; readonly text: string }
   | { readonly kind: "focus"; readonly isFocused: boolean }

@@ -70,7 +70,7 @@ const repeated = (count: number, from: number, step: (at: number) => number): nu
   return at;
 };
 
-/** Undefined for a key that is no motion, and for one that leads nowhere. */
+/** Undefined for a key that is not a motion, and for one that leads nowhere. */
 export function motionOf(key: string, text: string, at: number, count: number | undefined): Motion | undefined {
   const times = count ?? 1;
   switch (key) {

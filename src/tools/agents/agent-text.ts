@@ -24,7 +24,7 @@ export function bounded(maxCharacters: number): z.ZodString {
 export const agentId = () => bounded(200);
 
 export function tasksOf({ tasks }: ToolContext): Tasks {
-  if (tasks === undefined) throw new ToolError("This session has no other agents.");
+  if (tasks === undefined) throw new ToolError("This session cannot start agents: it was opened without them.");
   return tasks;
 }
 

@@ -46,7 +46,8 @@ function make(settings: CoordinationSettings = {}): Tool {
       agents.map(({ role, title, task }) => ({ kind: "agent", agentName: role, intention: line(title || task) })),
     async run({ agents, maxConcurrency }, context: ToolContext) {
       const { coordination, signal } = context;
-      if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
+      if (coordination === undefined)
+        throw new ToolError("This session cannot start agents: it was opened without them.");
       const refused = coordination.refused();
       if (refused !== undefined) throw new ToolError(refused);
       const workers = withReceiver({ agents, roles, limits, environments, coordination, context });

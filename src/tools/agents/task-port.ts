@@ -6,7 +6,7 @@
 import type { Json } from "../../lib/json.ts";
 import type { EventData } from "../../protocol/event.ts";
 
-/** `queued`: waits for a free slot. `idle`: its turn is over and it accepts messages. The last three are final. */
+/** `queued`: waits for a free slot. `idle`: its answer is over and it accepts messages. The last three are final. */
 export type TaskStatus = EventData<"troupe.task_state">["to"];
 
 /** The reason for the status. Distinguishes success from endings that only look like it. */

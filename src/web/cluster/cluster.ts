@@ -17,7 +17,7 @@ export interface WebCluster {
   close(): Promise<void>;
 }
 
-/** Connects at the first use. Throws if this is no address of a database. */
+/** Connects at the first use. Throws if this is not an address of a database. */
 export function webCluster(options: ClusterSessionsOptions): WebCluster {
   const { url } = options;
   checkDatabaseUrl(url);

@@ -1,4 +1,4 @@
-/** Answers to a session's requests to its clients. The first answer counts. */
+/** Answers to a session's requests to its clients. The first response counts. */
 import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";

@@ -91,7 +91,7 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
     }
     const { mode: _, ...queued } = shared;
     const message: SendOptions = {
-      // A command's rules apply to a turn of its own, so its message never steers another turn.
+      // A command's rules apply to an answer of its own, so its message never steers another one.
       ...(command ? { ...queued, ...command.message } : { ...shared, prompt }),
       answering: { ...command?.message.answering, ...shared.answering },
       ...defined({ displayPrompt, attachments }),

@@ -12,7 +12,7 @@ const MAX_LINK_FILE_BYTES = 4096;
  */
 function readSmall(path: string): string {
   const text = smallText(path, MAX_LINK_FILE_BYTES);
-  if (text === undefined) throw new Error(`${path} is no small regular file.`);
+  if (text === undefined) throw new Error(`${path} is not a small regular file.`);
   return text.replace(/[\r\n]+$/, "");
 }
 

@@ -1,4 +1,4 @@
-/** Changes of a session to files: diffs per agent and turn, comments on lines, undo, and the worktrees of its agents. */
+/** Changes of a session to files: diffs per agent and message, comments on lines, undo, and the worktrees of its agents. */
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
