@@ -51,6 +51,25 @@ function hintOf(schema: FormField["schema"], isRequired: boolean): string {
     .join("; ");
 }
 
+/** The numbered choices of a field; empty when any value of the type fits. */
+export const fieldMenu = ({ schema, choices }: FormField): readonly FormChoice[] =>
+  schema.type === "boolean" ? YES_OR_NO : choices;
+
+const YES_OR_NO = ["yes", "no"].map((value) => ({ value, label: value }));
+
+/** The value for a number of the menu; a list has several. Any other text stays. */
+export function chosenValue(field: FormField, text: string): string {
+  const menu = fieldMenu(field);
+  const one = (word: string): string => (/^\d+$/.test(word) ? menu[Number(word) - 1]?.value : undefined) ?? word;
+  if (menu.length === 0) return text;
+  return field.schema.type === "array" && text !== ""
+    ? text
+        .split(",")
+        .map((word) => one(word.trim()))
+        .join(",")
+    : one(text);
+}
+
 /** The meaning of a line: a value, no value (the default, or an optional field that is left out), or why it does not fit. */
 export type FieldAnswer =
   | { readonly kind: "value"; readonly value: FieldValue }

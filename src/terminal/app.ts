@@ -25,7 +25,7 @@ import type { Overlay } from "./overlays/overlay.ts";
 import { liveRegion, type UiState } from "./panels/live.ts";
 import { readPreferences, storePreferences } from "./preferences.ts";
 import { PromptKeys } from "./prompt-keys.ts";
-import { mainTarget, type Target } from "./prompt-target.ts";
+import { mainTarget, requestOf, type Target } from "./prompt-target.ts";
 import type { Live } from "./screen/frame.ts";
 import { safeLine } from "./screen/safe.ts";
 import { Screen } from "./screen/screen.ts";
@@ -372,7 +372,7 @@ export class App implements Host {
   #live(size: { readonly columns: number; readonly rows: number }): Live {
     const { style, target, view, search } = this;
     const now = Date.now();
-    const card = this.attention.card(view, "item" in target ? target.item : undefined);
+    const card = this.attention.card(view, requestOf(target));
     const facts = {
       isBusy: this.isBusy,
       now,

@@ -1,5 +1,5 @@
 /** Turns the keys of a card, and the words that were typed for it, into answers of the contract. */
-import { type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
+import { chosenValue, type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
 import { addressOf, type CardAnswer } from "./attention.ts";
 import type { Host } from "./host.ts";
@@ -101,7 +101,7 @@ const formFieldsOf = ({ request }: AttentionItem): readonly FormField[] =>
 
 function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: string): void {
   const { item, field, rest } = target;
-  const answer = fieldAnswer(field, text);
+  const answer = fieldAnswer(field, chosenValue(field, text));
   if (answer.kind === "problem") {
     app.editor.set(text);
     app.hint(safeLine(answer.problem));

@@ -1,5 +1,5 @@
 /** Asks for the fields of a form in plain mode: one field after the other, choices as a numbered menu. */
-import { type FormField, fieldAnswer, formFields } from "../lib/form-fields.ts";
+import { chosenValue, type FormField, fieldAnswer, fieldMenu, formFields } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 /**
@@ -39,7 +39,7 @@ function fieldQuestion(form: Form, given: Given): PlainQuestion | undefined {
   const { fields, send } = form;
   const field = fields[given.length];
   if (!field) return undefined;
-  const menu = menuOf(field);
+  const menu = fieldMenu(field);
   const lines = [
     `field ${given.length + 1} of ${fields.length}: ${field.label} (${field.hint})`,
     ...menu.map(({ label }, index) => `  ${index + 1}. ${label}`),
@@ -47,27 +47,11 @@ function fieldQuestion(form: Form, given: Given): PlainQuestion | undefined {
   const answer = async (text: string): PlainAnswer => {
     if (text === "/decline" || text === "/cancel") return send({ action: text.slice(1) });
     if (text === "/back") return (given.length > 0 && fieldQuestion(form, given.slice(0, -1))) || "back";
-    const answered = fieldAnswer(field, chosen(menu, field, text));
+    const answered = fieldAnswer(field, chosenValue(field, text));
     if (answered.kind === "problem") return { lines: [`That does not fit: ${answered.problem}.`, ...lines], answer };
     const all: Given = [...given, [field.name, answered.kind === "value" ? answered.value : undefined]];
     const content = Object.fromEntries(all.filter(([, value]) => value !== undefined));
     return fieldQuestion(form, all) ?? send({ action: "accept", content });
   };
   return { lines, answer };
-}
-
-const yesOrNo = ["yes", "no"].map((value) => ({ value, label: value }));
-
-const menuOf = ({ schema, choices }: FormField) => (schema.type === "boolean" ? yesOrNo : choices);
-
-/** The value for a number of the menu; a list has several. Any other text stays. */
-function chosen(menu: FormField["choices"], { schema }: FormField, text: string): string {
-  const one = (word: string): string => (/^\d+$/.test(word) ? menu[Number(word) - 1]?.value : undefined) ?? word;
-  if (menu.length === 0) return text;
-  return schema.type === "array" && text !== ""
-    ? text
-        .split(",")
-        .map((word) => one(word.trim()))
-        .join(",")
-    : one(text);
 }

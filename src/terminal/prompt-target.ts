@@ -1,5 +1,5 @@
 /** The destination of the text in the prompt. */
-import type { FormField } from "../lib/form-fields.ts";
+import { type FormField, fieldMenu } from "../lib/form-fields.ts";
 import type { AttentionItem } from "../view/view.ts";
 
 interface Elsewhere {
@@ -31,3 +31,9 @@ export const messageTarget = (agentId: string): Target => ({
   draft: "",
   agentId,
 });
+
+/** The request for which words are typed, with the choices of the field that is asked for. */
+export function requestOf(target: Target): AttentionItem | undefined {
+  if (target.kind === "field") return { ...target.item, choices: fieldMenu(target.field).map(({ label }) => label) };
+  return "item" in target ? target.item : undefined;
+}

@@ -193,7 +193,7 @@ describe("the terminal under random events, resizes and keys", () => {
       properties: {
         name: { type: "string", title: "Name" },
         count: { type: "integer" },
-        colour: { enum: ["red", "blue"] },
+        colour: { oneOf: [{ const: "red" }, { const: "blue", title: "Sky" }] },
       },
     };
     const data = { requestId: "f1", message: "Who are you?", mode: "form", requestedSchema, elicitationSource: "docs" };
@@ -210,7 +210,9 @@ describe("the terminal under random events, resizes and keys", () => {
     await stage.settle();
     expect(stage.terminal.screen().join("\n")).toContain("field 3 of 3");
     stage.send("green\r");
-    stage.send("\u0015blue\r");
+    await stage.settle();
+    expect(stage.terminal.screen().join("\n")).toContain("▌ Who are you?\n▌ 1  red\n▌ 2  Sky (blue)");
+    stage.send("\u00152\r");
     await stage.settle();
     expect(stage.requests.filter(({ method }) => method === "session.ui.handlePendingElicitation")).toEqual([
       {
