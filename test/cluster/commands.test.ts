@@ -5,7 +5,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcessGateway } from "../../src/server/gateway/in-process-gateway.ts";
 import { TerminalSession } from "../../src/terminal/session.ts";
-import { says } from "../../src/testing/index.ts";
+import { calls, says } from "../../src/testing/index.ts";
 import type { ClusterView } from "../../src/web/api.ts";
 import { webCluster } from "../../src/web/cluster/cluster.ts";
 import { postgresPrograms } from "../support/postgres.ts";
@@ -74,6 +74,37 @@ describe.runIf(programs !== undefined)("commands on a database", () => {
     await expect.poll(() => shown.push(...texts()) && shown.join(), HANG).toContain("lions do not");
     await session.close();
     await (await client).stop();
+  });
+
+  it("troupe diff shows what a session of a database changed on a worker, and troupe undo says where to undo it", async () => {
+    const create = (path: string, file_text: string) => ["create", { path, file_text }] as const;
+    stage.play(
+      "poem",
+      calls(["bash", { command: "echo old > there.txt", description: "write" }]),
+      calls(create("poem.txt", "one\ntwo\n"), create("gone.txt", "gone\n")),
+      calls(
+        ["edit", { path: "poem.txt", old_str: "two", new_str: "three" }],
+        ["edit", { path: "there.txt", old_str: "old", new_str: "new" }],
+      ),
+      calls(["bash", { command: "rm gone.txt", description: "remove" }]),
+      says("done"),
+    );
+    const submitted = await stage.run(["submit", "-p", "Write a poem.", "--wait", "--json"]);
+    const { sessionId } = JSON.parse(submitted.stdout) as { sessionId: string };
+    const shown = await stage.run(["diff", sessionId]);
+    const gone =
+      "diff --git a/gone.txt b/gone.txt\nnew file mode 100644\n--- /dev/null\n+++ b/gone.txt\n@@ -0,0 +1,1 @@\n+gone\n";
+    const poem =
+      "diff --git a/poem.txt b/poem.txt\nnew file mode 100644\n--- /dev/null\n+++ b/poem.txt\n@@ -0,0 +1,2 @@\n+one\n+three\n";
+    expect(shown).toEqual({
+      code: 0,
+      stdout: expect.stringContaining(gone + poem),
+      stderr: expect.stringContaining("commands are left out"),
+    });
+    // The copy of the text before can be read on its worker only.
+    expect(shown.stdout).toMatch(/there\.txt[\s\S]*\n-old\n\+new\n$/);
+    const undone = await stage.run(["undo", "--session", sessionId, "--database", stage.url]);
+    expect(undone).toMatchObject({ code: 2, stderr: expect.stringContaining("cannot be undone here") });
   });
 
   it("commands on a database drain workers and undo that", async () => {

@@ -10,6 +10,7 @@ import { createRuntime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { undoSeal } from "../../runtime/undo-seal.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
+import { chosenDatabase } from "../cluster/database-url.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList } from "../output/output.ts";
 
@@ -35,6 +36,7 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
   const [, word, ...more] = given.words;
   if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
 
+  if (given.flags.includes("database") && chosenDatabase(given) !== undefined) throw isElsewhere();
   const { store, home } = createRuntime({ environment });
   const wanted = given.text("session");
   const sessionId =
@@ -59,6 +61,17 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
   } finally {
     await log.close();
   }
+}
+
+/** The variable alone does not count: sessions of this machine can be undone although it is set. */
+function isElsewhere(): TroupeError {
+  return new TroupeError(
+    "usage",
+    "Sessions of a database cannot be undone here: their files are on the machines of workers.",
+    {
+      hint: "Look with troupe diff <session> --database <url>, then ask the session to revert it: troupe -p \"Undo …\" --resume <session>. Or take an earlier state from its repository: git fetch origin 'refs/troupe/<session>/*'.",
+    },
+  );
 }
 
 function targetOf(word: string | undefined): UndoTarget {

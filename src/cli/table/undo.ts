@@ -10,6 +10,7 @@ export const undo: Command = {
     session: true,
     force: "also restore files that changed since; their current content is saved, and the output names the copy",
     json: "with --list: print one JSON array",
+    database: "local: the sessions of this machine, which are the only ones that can be undone",
   },
   examples: [
     ["troupe undo", "undo the file changes of the last tool call"],

@@ -9,6 +9,7 @@ import { defined } from "../../lib/defined.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import { copyCheckpoints } from "../../store/postgres/carried-files.ts";
 import { type FollowedEvent, followRows } from "../../store/postgres/follow.ts";
 import { changes, topics } from "../../store/postgres/notifications.ts";
 import { postgresStore } from "../../store/postgres/postgres.ts";
@@ -147,6 +148,18 @@ export class RemoteSessions {
     return followRows(this.#cluster.database, sessionId, { afterSeq, signal });
   }
 
+  /** Copies the checkpoints that workers have stored into a folder. */
+  async copyCheckpoints(sessionId: string, directory: string): Promise<void> {
+    const { database } = this.#cluster;
+    await copyCheckpoints(database, { sessionId, directory, disk: nodeDisk }).catch((error: unknown) => {
+      if (!(error instanceof Error && "code" in error && error.code === NO_RIGHT)) throw error;
+      throw new TroupeError("usage", "The role of a tenant may not read the stored copies of changed files.", {
+        hint: "Ask the operator of the database, or read the changes in the repository: git fetch origin 'refs/troupe/*'.",
+        cause: error,
+      });
+    });
+  }
+
   /** Deletes the session. Throws while it has work. */
   async remove(sessionId: string): Promise<void> {
     if ((await openWork(this.#cluster.database, sessionId)).length > 0) {
@@ -173,5 +186,6 @@ export class RemoteSessions {
   }
 }
 
+const NO_RIGHT = "42501";
 const CONNECTIONS = 6;
 const ROW_MS = 10_000;

@@ -31,12 +31,16 @@ export async function sessionDiff(
 }
 
 interface DiffContext {
-  readonly texts: KeptTexts;
+  readonly texts: Pick<KeptTexts, "of">;
   readonly root: string;
   readonly ignoreWhitespace: boolean;
 }
 
-async function changeOf({ path: whole, before, now }: ChangedFile, context: DiffContext): Promise<Change | undefined> {
+/** Returns undefined if only white space differs and that is ignored. */
+export async function changeOf(
+  { path: whole, before, now }: ChangedFile,
+  context: DiffContext,
+): Promise<Change | undefined> {
   const path = shown(whole, context.root);
   const changeType = before.kind === "missing" ? "added" : now.kind === "missing" ? "deleted" : "modified";
   const old = await context.texts.of(before, whole);

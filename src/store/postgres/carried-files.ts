@@ -158,6 +158,26 @@ export class CarriedFiles {
   }
 }
 
+/** Copies the stored checkpoints of a session into a folder, without taking the session. */
+export async function copyCheckpoints(
+  database: Database,
+  { sessionId, directory, disk }: Pick<CarriedFilesOptions, "sessionId" | "directory" | "disk">,
+): Promise<void> {
+  const { rows } = await database.query<{ path: string }>(
+    "select path from troupe.carried_file where session_id = $1 and starts_with(path, 'checkpoints/') order by path",
+    [sessionId],
+  );
+  for (const { path } of rows.filter(({ path }) => isOwn(path))) {
+    const found = await database.query<{ data: Buffer }>(
+      "select data from troupe.carried_file where session_id = $1 and path = $2",
+      [sessionId, path],
+    );
+    const target = join(directory, path);
+    await disk.mkdir(dirname(target));
+    if (found.rows[0]) await replaceFile(disk, target, found.rows[0].data);
+  }
+}
+
 const hashOf = (data: Uint8Array): string => createHash("sha256").update(data).digest("base64url");
 
 const isOwn = (path: string): boolean =>
