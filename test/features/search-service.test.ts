@@ -87,7 +87,7 @@ it.each<[string, (found: Service) => StageOptions, string | undefined]>([
   [
     "the chosen service has no key",
     ({ url }) => ({ environment: { SEARXNG_URL: url, TROUPE_WEB_SEARCH: "brave" } }),
-    "The web is not searched: Brave Search needs a key. Set BRAVE_API_KEY.",
+    "Web search is not available: Brave Search needs a key. Set BRAVE_API_KEY.",
   ],
   [
     "only a project's settings name a service",

@@ -102,7 +102,7 @@ describe("an identity on GitHub", () => {
       });
       const warned = dataOf(session.events, "session.warning").map(({ message }) => message);
       expect(warned).toEqual([
-        expect.stringMatching(/\/models answered 503.* asked for again with the next message\.$/),
+        expect.stringMatching(/\/models answered 503.* requested again with the next message\.$/),
       ]);
       const refused = await session.sendAndWait({ prompt: "hi" });
       expect(refused).toMatchObject({ kind: "error", error: { message: expect.stringContaining("answered 503") } });

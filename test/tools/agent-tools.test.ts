@@ -67,7 +67,7 @@ describe("read_agent", () => {
     ["failed", "error", "Agent failed."],
     ["failed", "limit", "Agent was stopped by a limit before it was done."],
     ["cancelled", "stopped", "Agent was stopped before it was done."],
-    ["failed", "interrupted", "Agent was cut off before it was done."],
+    ["failed", "interrupted", "Agent was interrupted before it was done."],
     ["completed", "empty", "Agent ended without an answer."],
     ["failed", "invalid_output", "Agent gave an answer that does not fit the schema."],
   ] as const)(

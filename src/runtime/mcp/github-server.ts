@@ -18,7 +18,7 @@ export async function githubServer({ request, identity, listener }: SessionSetup
     return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(requested)}`, headers } };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    listener.warn("mcp", `The tools of GitHub are not there: ${reason}`);
+    listener.warn("mcp", `The GitHub tools are not available: ${reason}`);
     return {};
   }
 }

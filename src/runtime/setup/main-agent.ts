@@ -56,7 +56,7 @@ export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> 
     named ??
     (await models.resolve(usual));
   if (model.absent) {
-    listener.warn("model", `${model.absent.why}. The models are asked for again with the next message.`);
+    listener.warn("model", `${model.absent.why}. The list of models is requested again with the next message.`);
   }
   const { credits: most, ...given } = request.limits ?? {};
   const limits = limitsOfMainAgent(selection.definition, given);

@@ -73,7 +73,7 @@ function portOf(
       environment,
       searchSettings.engine === undefined || searchSettings.engine === named ? searchSettings : {},
     );
-    if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
+    if ("missing" in found) listener.notice(`Web search is not available: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
   }
   if (choice !== "auto") return undefined;

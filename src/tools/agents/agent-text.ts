@@ -101,7 +101,7 @@ const ENDS: Readonly<Record<Exclude<TaskReason, "finished">, { sentence: string;
   limit: { sentence: "was stopped by a limit before it was done.", code: "failure" },
   error: { sentence: "failed.", code: "failure" },
   stopped: { sentence: "was stopped before it was done.", code: "interrupted" },
-  interrupted: { sentence: "was cut off before it was done.", code: "interrupted" },
+  interrupted: { sentence: "was interrupted before it was done.", code: "interrupted" },
   invalid_output: { sentence: "gave an answer that does not fit the schema.", code: "failure" },
 };
 
@@ -121,7 +121,7 @@ export function remains(report: TaskReport, maxCharacters = Number.POSITIVE_INFI
   const text = lastResponse(report);
   if (text.trim() === "") return "";
   const lead = reasonOf(report.task) === "invalid_output" ? "Its answer:" : "Its unfinished answer:";
-  const cut = text.length > maxCharacters ? `\n[cut; read_agent "${line(report.task.id)}" has all]` : "";
+  const cut = text.length > maxCharacters ? `\n[cut; read_agent "${line(report.task.id)}" returns all of it]` : "";
   return `\n\n${lead}\n${clip(quoted(text), maxCharacters)}${cut}`;
 }
 
