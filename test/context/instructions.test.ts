@@ -162,7 +162,7 @@ describe("instructions of the user", () => {
       "directory",
       "repository",
     ]);
-    expect(text.indexOf("The person")).toBeLessThan(text.indexOf("one"));
+    expect(text.indexOf("Instructions from the user")).toBeLessThan(text.indexOf("one"));
     expect(text.indexOf("come with the project")).toBeGreaterThan(text.indexOf("six"));
     expect(notices).toEqual(["The instruction folder ../missing does not exist or cannot be read."]);
   });

@@ -185,7 +185,7 @@ describe.skipIf(!hasTmux)("troupe in a real terminal (skipped where tmux is not 
     await terminal.keys("Down", "Enter");
     await terminal.shows("Changed since by this session:");
     await terminal.keys("Down", "Enter");
-    await terminal.shows("/rewind redo takes it back");
+    await terminal.shows("/rewind redo undoes the rewind");
     await terminal.shows("› write it");
     expect(existsSync(join(cwd, "made.txt"))).toBe(false);
     await terminal.keys("C-c");

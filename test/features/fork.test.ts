@@ -112,7 +112,7 @@ describe("fork", () => {
       await session.sendAndWait({ prompt: "first" });
       const fork = (more: object) => runtime.forkSession({ sessionId: session.id, session, ...more });
       await expect(fork({ toEventId: "nowhere" })).rejects.toThrow("Event nowhere not found");
-      await expect(fork({ toEventId: session.events[0]?.id })).rejects.toThrow("before the beginning");
+      await expect(fork({ toEventId: session.events[0]?.id })).rejects.toThrow("forked at its beginning");
       await expect(runtime.forkSession({ sessionId: "nobody" })).rejects.toThrow("There is no session nobody");
       await fork({ name: "twin" });
       await expect(fork({ name: "twin" })).rejects.toThrow("named");

@@ -106,14 +106,16 @@ describe("plugins that are installed over the contract", () => {
       ["out@village", /is not in the folder/],
       ["nobody@village", /has no plugin nobody/],
       ["kitchen@nowhere", /no marketplace nowhere/],
-      ["someone/repository", /no folder of this machine/],
-      ["https://github.com/someone/repository", /no folder of this machine/],
+      ["someone/repository", /not a folder on this machine/],
+      ["https://github.com/someone/repository", /not a folder on this machine/],
       [stage.folder.at("none"), /neither a plugin.json nor any part/],
       [stage.folder.at("linked"), /is a link/],
     ] as const) {
       await expect(plugins.install({ source })).rejects.toThrow(why);
     }
-    await expect(plugins.marketplaces.add({ source: "someone/market" })).rejects.toThrow(/no folder of this machine/);
+    await expect(plugins.marketplaces.add({ source: "someone/market" })).rejects.toThrow(
+      /not a folder on this machine/,
+    );
     await expect(plugins.uninstall({ name: "kitchen" })).rejects.toThrow(/No plugin kitchen is installed/);
     expect(await plugins.list()).toEqual({ plugins: [] });
     expect(await readdir(stage.folder.at("home/plugin-staging"))).toEqual([]);

@@ -125,7 +125,7 @@ describe("a wait for the answer", () => {
     ["an error", "failed", "error", "failed.", "failure"],
     ["a limit", "failed", "limit", "stopped by a limit", "failure"],
     ["a stop", "cancelled", "stopped", "was stopped before", "interrupted"],
-    ["a crash", "failed", "interrupted", "was cut off", "interrupted"],
+    ["a crash", "failed", "interrupted", "was interrupted", "interrupted"],
     ["a misfit", "failed", "invalid_output", "does not fit the schema", "failure"],
     ["a limit on a completed one", "completed", "limit", "stopped by a limit", "failure"],
     ["a failure without a reason", "failed", undefined, "failed.", "failure"],
@@ -151,7 +151,7 @@ describe("a wait for the answer", () => {
     const start = ended("z".repeat(100_000), { status: "failed", reason: "limit" });
     const { message } = await failureOf(tool, input, contextFor("/", { tasks: fakeTasks({ start }) }));
     expect(message.length).toBeLessThan(9000);
-    expect(message).toContain('read_agent "scout" has all');
+    expect(message).toContain('read_agent "scout" returns all of it');
   });
 
   it("the task tool quotes tags in the words of an agent", async () => {

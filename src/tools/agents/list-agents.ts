@@ -31,7 +31,7 @@ export const listAgents = defineTool({
   input: fixed("list_agents", () =>
     z.object({
       scope: z.enum(["siblings", "children", "all"]).optional().describe("Whose"),
-      include_completed: z.boolean().optional().describe("Ended too"),
+      include_completed: z.boolean().optional().describe("Include ended"),
     }),
   ),
   readOnly: true,

@@ -33,7 +33,7 @@ export const readAgent = defineTool({
   input: fixed("read_agent", () =>
     z.object({
       agent_id: agentId().describe("Its id"),
-      wait: z.boolean().optional().describe("Until its next answer"),
+      wait: z.boolean().optional().describe("For its next answer"),
       timeout: z.number().refine(isNatural).optional().describe(`Seconds, ${DEFAULT_WAIT_SECONDS} if omitted`),
       since_turn: z.number().refine(isNatural).optional().describe("First turn, from 0"),
     }),

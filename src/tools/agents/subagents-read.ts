@@ -17,7 +17,7 @@ export const subagentsRead = defineTool({
       agent_id: agentId().describe("The worker"),
       part: z.enum(RESULT_PARTS).default("findings").describe("Which list"),
       from: z.number().refine(isIndex).optional().describe("First item, from 0"),
-      offset: z.number().refine(isIndex).optional().describe("Only with an item that came in pieces"),
+      offset: z.number().refine(isIndex).optional().describe("Only for an item longer than a page"),
     }),
   ),
   readOnly: true,

@@ -23,7 +23,7 @@ export function runRequest(roles: readonly RoleDefinition[]) {
   return z
     .strictObject({
       agents: z.array(worker()).describe(`1 to ${MAX_WORKERS} workers`),
-      mode: z.enum(["parallel"]).optional().describe("The only one"),
+      mode: z.enum(["parallel"]).optional().describe("The only mode"),
       maxConcurrency: z
         .number()
         .int()

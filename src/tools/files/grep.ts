@@ -22,7 +22,7 @@ const input = fixed("grep", () =>
     output_mode: z
       .enum(["content", "files_with_matches", "count"])
       .default("files_with_matches")
-      .describe("What comes back"),
+      .describe("What to return"),
     glob: z.string().min(1).optional().describe('Only such paths: "*.ts", "!*.test.ts"'),
     type: z.string().min(1).optional().describe('Only this language: "ts", "py"'),
     "-i": z.boolean().optional().describe("Ignore case"),

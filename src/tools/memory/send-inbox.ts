@@ -10,7 +10,7 @@ export function sendInboxTool(inbox: InboxSender): Tool {
     description,
     input: z.object({
       summary: words(MAX_SUMMARY_CHARACTERS).describe("One line: what it is, and why it matters now"),
-      content: words(MAX_CONTENT_CHARACTERS).describe("All of it, with where each part comes from"),
+      content: words(MAX_CONTENT_CHARACTERS).describe("The full text, with the source of each part"),
     }),
     terminal: inbox.maxSends === 1,
     async run(message, { signal }) {

@@ -65,7 +65,7 @@ function make(memory: MemoryPort): Tool {
       .describe("Where it can be seen: path:line, or what the user said"),
     reason: z.string().min(1).max(limits.reason).describe("Why later sessions will need it"),
   };
-  const scope = z.enum(["repository", "user"]).describe("Where it holds; this repository when left out").optional();
+  const scope = z.enum(["repository", "user"]).describe("Where it applies (default: this repository)").optional();
   const wantedScope = (input: object): MemoryPortScope =>
     scopes.find((known) => "scope" in input && input.scope === known) ?? usualScope;
   const tool = defineTool({
