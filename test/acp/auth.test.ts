@@ -178,7 +178,7 @@ describe("signing in from an editor", () => {
     });
   });
 
-  it("/login ends when the editor cancels the turn", async () => {
+  it("/login ends when the editor cancels the prompt", async () => {
     await withEditor({ environment: keyless }, async (editor) => {
       const { sessionId } = await editor.open();
       const answered = editor.prompt(sessionId, "/login");

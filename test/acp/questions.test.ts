@@ -91,7 +91,7 @@ describe("questions to the user of an editor", () => {
     });
   });
 
-  it("a question in an editor is closed when the user cancels the turn", async () => {
+  it("a question in an editor is closed when the user cancels the prompt", async () => {
     const steps = [calls(["ask_user", question]), says("Ok.")];
     await withEditor({ steps, capabilities: forms }, async (editor) => {
       const { sessionId } = await editor.open();

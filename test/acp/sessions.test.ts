@@ -84,7 +84,7 @@ describe("sessions of an editor", () => {
     });
   });
 
-  it("an editor that aborts its request cancels the turn", async () => {
+  it("an editor that aborts its request cancels the answer", async () => {
     await withEditor({ steps: [stalls(), says("Still here.")] }, async (editor) => {
       const { sessionId } = await editor.open();
       const giveUp = new AbortController();

@@ -1,4 +1,4 @@
-/** A line leads back to the agent, prompt, approval and turn that wrote it: through the built program. */
+/** A line leads back to the agent, prompt, approval and answer that wrote it: through the built program. */
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -37,7 +37,7 @@ describe("troupe blame", () => {
   });
   afterAll(() => folder[Symbol.asyncDispose]());
 
-  it("troupe blame names agent, prompt, words, approval and call, also after later turns moved the line", async () => {
+  it("troupe blame names agent, prompt, words, approval and call, also after later answers moved the line", async () => {
     expect(readFileSync(file, "utf8")).toBe("A title\nold one\nnew two\nby hand\nold four\nmore by hand\n");
     const { code, stdout } = await run("blame", "poem.txt:3");
     expect(code).toBe(0);
@@ -51,7 +51,7 @@ describe("troupe blame", () => {
     expect(stdout).toMatch(/^approval +allowed by .+: .+$/m);
   });
 
-  it("troupe blame names the turn that wrote a line, not the first one of the session", async () => {
+  it("troupe blame names the answer that wrote a line, not the first one of the session", async () => {
     const { code, stdout } = await run("blame", `${file}:1`, "--json");
     expect(code).toBe(0);
     const { origin, ...place } = JSON.parse(stdout) as { origin: Record<string, string> };

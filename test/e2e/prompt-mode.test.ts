@@ -292,7 +292,7 @@ describe("an interruption", () => {
     });
   });
 
-  it("kill -9 of a prompt loses no printed event, and the next turn is valid", async () => {
+  it("kill -9 of a prompt loses no printed event, and the next answer is valid", async () => {
     const home = newHome();
     const model = script(folder.path, [
       { calls: [{ name: "view", arguments: { path: "a.txt" } }] },

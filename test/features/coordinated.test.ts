@@ -228,7 +228,7 @@ describe("subagents_run in a whole session", () => {
     expect(DEFAULT_LIMITS.requestMs).toBe(180_000);
   });
 
-  it("BLX-20 a stopped turn stops all workers and the programs they run", async () => {
+  it("BLX-20 a stopped answer stops all workers and the programs they run", async () => {
     await using bin = await tempFolder();
     // Workers run no command but git: this one takes its time.
     writeFileSync(bin.at("git"), `#!/bin/sh\necho $$ > ${bin.at("pid")}\nexec sleep 300\n`, { mode: 0o755 });

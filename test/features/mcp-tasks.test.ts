@@ -162,7 +162,7 @@ describe("calls that a server turns into tasks (2026-07-28)", () => {
     });
   });
 
-  it("a subagent waits for its MCP tasks, and those of the main agent continue when its turn is stopped", async () => {
+  it("a subagent waits for its MCP tasks, and those of the main agent continue when its answer is stopped", async () => {
     await using folder = await tempFolder();
     const log = join(folder.path, "log");
     const mcpServers = garden(log);

@@ -271,7 +271,7 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-33 a wait for a background agent lasts until its turn or itself ends, it moves, or the time is over", async () => {
+  it("ORC-33 a wait for a background agent lasts until its answer or itself ends, it moves, or the time is over", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),
@@ -320,7 +320,7 @@ describe("a synchronous agent", () => {
     });
   });
 
-  it("ORC-40 a synchronous agent ends with the turn and with the agents it started", async () => {
+  it("ORC-40 a synchronous agent ends with the answer that waits for it and with the agents it started", async () => {
     const steps = [
       starts("a", "general-purpose"),
       of("a", starts("b", "general-purpose")),

@@ -351,7 +351,7 @@ describe("a sidekick beside the main agent", () => {
     });
   });
 
-  it("a sidekick is stopped together with the turn", async () => {
+  it("a sidekick is stopped together with the answer", async () => {
     const steps = [stalls(never), beside("scout", stalls(never))];
     await onStage(steps, { files: scout }, async (stage) => {
       const { session } = stage;

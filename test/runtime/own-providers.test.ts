@@ -437,7 +437,7 @@ describe("requests of a session", () => {
       },
     ));
 
-  it("requests of a session are cancelled by the program when the turn is aborted", () =>
+  it("requests of a session are cancelled by the program when the answer is aborted", () =>
     scene([], async ({ open }) => {
       let heard: AbortSignal | null | undefined;
       const modelFetch: ModelFetch = (_, { signal }) => {
@@ -454,7 +454,7 @@ describe("requests of a session", () => {
       expect(heard?.aborted).toBe(true);
     }));
 
-  it("requests of a session end the turn with an error when the program cannot carry them", () =>
+  it("requests of a session end the answer with an error when the program cannot carry them", () =>
     scene(
       [],
       async ({ open }) => {

@@ -10,8 +10,8 @@ import { openAgentPool } from "../reliability/agent-pool-stage.ts";
 
 const start = calls(["task", { description: "work", prompt: "work", agent_type: "worker", name: "worker" }]);
 
-describe("a turn that is stopped", () => {
-  it("a stopped turn leaves no agent running, even one that is just being started, and stays stopped", async () => {
+describe("an answer that is stopped", () => {
+  it("a stopped answer leaves no agent running, even one that is just being started, and stays stopped", async () => {
     await using folder = await tempFolder();
     const root = join(folder.path, "root");
     mkdirSync(root);

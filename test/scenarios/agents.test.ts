@@ -137,7 +137,7 @@ describe("a subagent", () => {
     expect(dataOf(session.events, "session.error")).toEqual([]);
   });
 
-  it("a subagent is cancelled when its turn is stopped", async () => {
+  it("a subagent is cancelled when the answer that waits for it is stopped", async () => {
     const { session } = await troupe([task("scout", "explorer"), forAgent("explorer", stalls())]);
     const sent = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.view("scout")?.status).toBe("running");

@@ -87,7 +87,7 @@ describe("the budget of a tree of agents", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("the budget of a tree of agents limits the working time of an agent's turns, without idle time", async () => {
+  it("the budget of a tree of agents limits the working time of an agent, without idle time", async () => {
     const { session } = await agentPool(
       [task("one", "quick", { mode: "background" }), otherwise(says("ok")), forAgent("quick", says("first"), stalls())],
       { agents: [agent("quick", { limits: { seconds: 2 } })] },

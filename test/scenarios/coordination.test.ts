@@ -193,7 +193,7 @@ describe("coordinated workers", () => {
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 
-  it("workers are all stopped with the turn", async () => {
+  it("workers are all stopped with the answer", async () => {
     const { session } = await agentPool([run("one", "two"), forAgent(isWorker, stalls(), stalls())], { tools });
     const done = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.list().map(({ status }) => status)).toEqual(["running", "running"]);

@@ -304,7 +304,7 @@ describe("LOOP-26: abort", () => {
     expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual(["go", "I was about to", "again"]);
   });
 
-  it("an abort closes a running tool call as interrupted, and the next turn is valid", async () => {
+  it("an abort closes a running tool call as interrupted, and the next answer is valid", async () => {
     const { session, model } = await stage([calls(["wait"]), says("after")], {
       tools: [tool("wait", () => new Promise(() => undefined))],
     });

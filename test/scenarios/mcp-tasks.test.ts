@@ -72,7 +72,7 @@ describe("calls that a server takes only as tasks", () => {
     await session.close();
   });
 
-  it("MCP tasks survive the end of a turn and the stop of the next, and fail at once when refused", async () => {
+  it("MCP tasks survive the end of an answer and the stop of the next, and fail at once when refused", async () => {
     const { session } = await agentPool(
       [slow(500, "c1"), says("first"), calls([SLOW, { ms: "soon" }, "c2"]), otherwise(says("second"))],
       { tools, waitForAgentsMs: 0 },

@@ -149,7 +149,7 @@ describe("a permission request to all attached clients", () => {
     ]);
   });
 
-  it("an abort ends a permission request, and the next turn is valid", async () => {
+  it("an abort ends a permission request, and the next answer is valid", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("next")]);
     session.requests.attach({ kinds: ["permission"], handle: () => new Promise(() => undefined) });

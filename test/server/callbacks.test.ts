@@ -55,7 +55,7 @@ describe("tools of a client", () => {
     expect(order.filter((type) => type === "external_tool.requested")).toHaveLength(2);
   });
 
-  it("a client's tools hide their errors from the model, and can fail, replace a built-in and end the turn", async () => {
+  it("a client's tools hide their errors from the model, and can fail, replace a built-in and end the answer", async () => {
     const session = await stage.client.createSession({
       tools: [
         { name: "breaks", skipPermission: true, handler: () => Promise.reject(new Error("the code word is x")) },

@@ -268,7 +268,7 @@ describe("the queue of a session", () => {
     await session.disconnect();
   });
 
-  it("the queue of a session is cleared when the main turn is interrupted, unless it is to be kept", async () => {
+  it("the queue of a session is cleared when the main agent's answer is interrupted, unless it is to be kept", async () => {
     const session = await opened();
     expect(await session.rpc.interruptMainTurn({})).toEqual({ interrupted: false });
     stage.play(stalls());

@@ -113,7 +113,7 @@ describe("undo", () => {
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
   });
 
-  it("undo goes back to a call, or reverts a whole turn", async () => {
+  it("undo goes back to a call, or reverts a whole answer", async () => {
     const made = stage();
     const path = made.write("a.txt", "0");
     for (const [turn, old_str, new_str] of [

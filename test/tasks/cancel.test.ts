@@ -52,7 +52,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       expect(checkTasks(made.kept)).toEqual([]);
     });
 
-    it("ORC-40 a task ends with the turn that waits for its parents, and continues when none waits for them", async () => {
+    it("ORC-40 a task ends with the answer that waits for its parents, and continues when none waits for them", async () => {
       const made = await stageWith(state, depth);
       if (depth > 1) await made.registry.cancel("p1", { notice: "waits" });
       expect(status(made, "x")).toBe(depth === 1 ? state : isUnder(state));

@@ -38,7 +38,7 @@ describe("a background agent", () => {
     });
   });
 
-  it("ORC-59 ORC-34 ORC-35 a multi-turn background agent is idle after a turn, and a message wakes it", async () => {
+  it("ORC-59 ORC-34 ORC-35 a background agent that takes messages is idle after an answer, and a message wakes it", async () => {
     const { registry, start, answer, scene, notices, states, kept } = stage();
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -151,7 +151,7 @@ describe("reading", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
   });
 
-  it("ORC-33 a wait ends on a turn, an end, a promotion or a timeout, and ending the wait stops nothing", async () => {
+  it("ORC-33 a wait ends on an answer, an end, a promotion or a timeout, and ending the wait stops nothing", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     await start("a", { multiTurn: true });
@@ -200,7 +200,7 @@ describe("reading", () => {
 });
 
 describe("messages", () => {
-  it("messages reach a busy agent in order when it asks, or else in another turn", async () => {
+  it("messages reach a busy agent in order when it asks, or else with another answer", async () => {
     const { registry, emit, start, scene, answer, states, kept } = stage();
     await registry.restore();
     await start("a");

@@ -232,7 +232,7 @@ describe("the interactive terminal", () => {
     expect(stage.rawMode.at(-1)).toBe(false);
   });
 
-  it("clears the prompt and interrupts the turn with Ctrl+C twice, and does not exit", async () => {
+  it("clears the prompt and stops the answer with Ctrl+C twice, and does not exit", async () => {
     await using stage = await terminalStage({ steps: [calls(["ask_user", { question: "Which?" }]), says("Next.")] });
     await stage.shows(READY);
     stage.send(`go${ENTER}`);
