@@ -130,7 +130,7 @@ function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Ele
       <div class="actions">
         {isBusy && (
           <button type="button" class="danger" data-action="stop" onClick={stop}>
-            Stop the turn
+            Stop the answer
           </button>
         )}
       </div>
