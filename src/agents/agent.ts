@@ -13,8 +13,8 @@
  */
 import type { Sidekick } from "./sidekick.ts";
 
-/** The built-in agent that maintains the context board. */
-export const MEMORY_AGENT = "rem-agent";
+/** The built-in agent that maintains the context board. Its name is prescribed by the wire. */
+export const BOARD_AGENT = "rem-agent";
 
 /** The origin of a definition. `inherited`: a project file in a folder above the working directory. */
 export type AgentSource = "program" | "user" | "project" | "inherited" | "plugin" | "remote" | "builtin";

@@ -33,9 +33,9 @@ import {
   type TreeOptions,
 } from "./checkpoint-tree.ts";
 
-type KeptEntries = { readonly path: string; readonly entry: PathState }[];
+type StoredEntries = { readonly path: string; readonly entry: PathState }[];
 
-export interface KeptTree {
+export interface StoredTree {
   /** Files that could not be read and therefore have no checkpoint. */
   readonly unreadable: readonly string[];
   /**
@@ -46,9 +46,10 @@ export interface KeptTree {
 }
 
 /** One changed path. `after` is undefined if the command did not finish or the change cannot be attributed to it. */
-export interface KeptChange {
+export interface StoredChange {
   readonly seq: number;
   readonly time: string;
+  /** The id of the message whose answer made it, or the name of a planned group (a stored name). */
   readonly turn: string;
   readonly toolCallId: string;
   readonly path: string;
@@ -65,7 +66,7 @@ export interface CheckpointOptions {
   /** Encrypts contents on disk, because they may hold secrets. */
   readonly seal?: () => Promise<Seal>;
   /** Returns the id of the message that is being answered. Its changes can be undone together. */
-  readonly turn?: () => string;
+  readonly messageId?: () => string;
 }
 
 /** Limit for the changed files of one command whose contents are hashed. The command could make all of them huge. */
@@ -107,7 +108,7 @@ export class Checkpoints {
         const old: PathState =
           before === "missing"
             ? { kind: "missing" }
-            : { kind: "file", hash: await this.keepObject(before.content), mode: before.mode };
+            : { kind: "file", hash: await this.storeObject(before.content), mode: before.mode };
         const next: PathState =
           after === "missing" ? { kind: "missing" } : { kind: "file", hash: after.hash, mode: -1 };
         const head = this.#head(first + index, toolCallId);
@@ -121,18 +122,18 @@ export class Checkpoints {
    * Stores all files, links and folders below the paths, including ignored ones, before a command that may destroy
    * them. Throws a limit error and logs no checkpoint if there is too much.
    */
-  async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
+  async storeTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<StoredTree> {
     const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
     const found = await survey(paths, options);
-    const { kept, unreadable } = await this.#runExclusive(() => this.#keepFound(found, end));
-    const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
+    const { kept, unreadable } = await this.#runExclusive(() => this.#storeFound(found, end));
+    const manifest = await this.storeObject(Buffer.from(JSON.stringify(kept)));
     const seq = await this.#runExclusive(async () => {
       const next = await this.#lines.nextSeq();
       await this.#lines.append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
       return next;
     });
     const versions = new Map(found.map(({ path, version }) => [path, version]));
-    const settle: KeptTree["settle"] = async (changedBy = "command") => {
+    const settle: StoredTree["settle"] = async (changedBy = "command") => {
       const now = await survey(paths, { ...options, entries: 2 * found.length + 1000, bytes: Number.POSITIVE_INFINITY })
         .catch(() => [])
         .then((all) => new Map(all.map((one) => [one.path, one])));
@@ -153,17 +154,17 @@ export class Checkpoints {
       const made = [...now.values()].filter(({ path }) => !versions.has(path)).slice(0, MAX_CREATED);
       if (changedBy === "command") changed.push(...(await createdEntries(made)));
       const created = made.map(({ path }) => path);
-      const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
+      const entries = await this.storeObject(Buffer.from(JSON.stringify(changed)));
       await this.#runExclusive(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
     };
     return { unreadable, settle };
   }
 
   /** Returns the changes that are not undone, oldest first. */
-  async changes(): Promise<readonly KeptChange[]> {
+  async changes(): Promise<readonly StoredChange[]> {
     const lines = await this.#lines.read();
     const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
-    const changes: KeptChange[] = [];
+    const changes: StoredChange[] = [];
     for (const line of lines) {
       if ((line.kind !== "change" && line.kind !== "tree") || undone.has(line.seq)) continue;
       if (line.kind === "change") changes.push(line);
@@ -173,9 +174,9 @@ export class Checkpoints {
   }
 
   /** Returns the files that commands created, oldest first, also of commands that were undone: undo leaves the files. */
-  async creations(): Promise<readonly KeptChange[]> {
+  async creations(): Promise<readonly StoredChange[]> {
     const lines = await this.#lines.read();
-    const found: KeptChange[] = [];
+    const found: StoredChange[] = [];
     for (const line of lines) {
       if (line.kind !== "settled" || line.created.length === 0) continue;
       const head = lines.find((other) => other.kind === "tree" && other.seq === line.seq);
@@ -222,14 +223,14 @@ export class Checkpoints {
   }
 
   /** Logs changes that are about to be made together under one name. Their contents must be stored already. */
-  async keepPlanned(
-    turn: string,
-    changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: PathState })[],
+  async storePlanned(
+    name: string,
+    changes: readonly (Pick<StoredChange, "path" | "before" | "folders"> & { readonly after: PathState })[],
   ): Promise<void> {
     await this.#runExclusive(async () => {
       const first = await this.#lines.nextSeq();
       const time = new Date(this.#options.stamp.now()).toISOString();
-      const head = { kind: "change", time, turn, toolCallId: turn } as const;
+      const head = { kind: "change", time, turn: name, toolCallId: name } as const;
       await this.#lines.append(
         changes.map((change, index) => ({ ...head, ...change, folders: [...change.folders], seq: first + index })),
       );
@@ -237,16 +238,16 @@ export class Checkpoints {
   }
 
   /** Records that all changes planned under this name were made. */
-  async noteMade(turn: string): Promise<void> {
-    await this.#runExclusive(() => this.#lines.append([{ kind: "made", turn }]));
+  async noteMade(name: string): Promise<void> {
+    await this.#runExclusive(() => this.#lines.append([{ kind: "made", turn: name }]));
   }
 
-  async isMade(turn: string): Promise<boolean> {
-    return (await this.#lines.read()).some((line) => line.kind === "made" && line.turn === turn);
+  async isMade(name: string): Promise<boolean> {
+    return (await this.#lines.read()).some((line) => line.kind === "made" && line.turn === name);
   }
 
   /** Stores the bytes, once per content, and returns their hash. */
-  async keepObject(content: Uint8Array): Promise<string> {
+  async storeObject(content: Uint8Array): Promise<string> {
     const hash = sha256(content);
     const path = this.#objectPath(hash);
     if (await lstat(path).catch(() => undefined)) return hash;
@@ -296,7 +297,7 @@ export class Checkpoints {
   }
 
   /** Stores the files in one pack. Files that are unchanged since the last time are not read again. */
-  async #keepFound(found: readonly Surveyed[], end: number): Promise<{ kept: KeptEntries; unreadable: string[] }> {
+  async #storeFound(found: readonly Surveyed[], end: number): Promise<{ kept: StoredEntries; unreadable: string[] }> {
     if (this.#seen.size > MAX_SEEN) this.#seen.clear();
     const unreadable: string[] = [];
     const hashes = new Map<string, string>();
@@ -316,7 +317,7 @@ export class Checkpoints {
       }
     }
     if (stale.length > 0) await this.#packs.keep(contents());
-    const kept: KeptEntries = [];
+    const kept: StoredEntries = [];
     for (const { path, kind, mode, version } of found) {
       if (kind === "folder") kept.push({ path, entry: { kind, mode } });
       else if (kind === "link") kept.push({ path, entry: { kind, target: await readlink(path).catch(() => "") } });
@@ -333,13 +334,13 @@ export class Checkpoints {
   async #expand(
     line: Extract<CheckpointLine, { kind: "tree" }>,
     lines: readonly CheckpointLine[],
-  ): Promise<KeptChange[]> {
+  ): Promise<StoredChange[]> {
     const { kind: _, entries, ...head } = line;
     const settled = lines.find((other) => other.kind === "settled" && other.seq === line.seq);
     const left = settled?.kind === "settled" ? await this.#entries(settled.entries) : undefined;
     if (left?.length === 0) return [];
     const after = left && new Map(left.map(({ path, entry }) => [path, entry]));
-    const changes: KeptChange[] = [];
+    const changes: StoredChange[] = [];
     for (const { path, entry } of await this.#entries(entries)) {
       if (entry === undefined) continue;
       const changed = after === undefined ? !sameEntry(await entryAt(path), entry) : after.has(path);
@@ -353,8 +354,8 @@ export class Checkpoints {
   }
 
   #head(seq: number, toolCallId: string): { seq: number; time: string; turn: string; toolCallId: string } {
-    const { stamp, turn } = this.#options;
-    return { seq, time: new Date(stamp.now()).toISOString(), turn: turn?.() ?? "", toolCallId };
+    const { stamp, messageId } = this.#options;
+    return { seq, time: new Date(stamp.now()).toISOString(), turn: messageId?.() ?? "", toolCallId };
   }
 
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -377,7 +378,7 @@ async function createdEntries(made: readonly Surveyed[]): Promise<Entries> {
 }
 
 /** Returns a description for lists, such as "created a.ts". */
-export function describeChange({ path, before, after }: KeptChange): string {
+export function describeChange({ path, before, after }: StoredChange): string {
   if (before.kind === "missing") return `created ${path}`;
   if (after?.kind === "missing") return `deleted ${path}`;
   return after === undefined ? `may have changed ${path}` : `changed ${path}`;

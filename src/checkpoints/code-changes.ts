@@ -3,8 +3,8 @@ import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { PathState } from "./checkpoint-schema.ts";
 import { entryAt } from "./checkpoint-tree.ts";
 import type { FileHistory } from "./file-history.ts";
-import { KeptTexts } from "./kept-texts.ts";
 import { planSteps } from "./restore-steps.ts";
+import { StoredTexts } from "./stored-texts.ts";
 
 export interface ChangedFile {
   readonly path: string;
@@ -45,7 +45,7 @@ export async function codeChanges(
 ): Promise<EventData<"session.shutdown">["codeChanges"]> {
   const sums = { filesModified: [] as string[], linesAdded: 0, linesRemoved: 0 };
   if (!files || !events.some(({ type }) => type === "tool.execution_start")) return sums;
-  const texts = new KeptTexts(files.checkpoints);
+  const texts = new StoredTexts(files.checkpoints);
   for (const { path, before, now } of await changedFiles(files).catch(() => [])) {
     const lines = await texts.lines(before, now, path).catch(() => undefined);
     sums.filesModified.push(path);

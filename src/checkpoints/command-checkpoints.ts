@@ -10,9 +10,9 @@ import { plural } from "../lib/text.ts";
 import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
 import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { KeptFiles, UpcomingCommand } from "../tools/shell/shells.ts";
+import type { StoredFiles, UpcomingCommand } from "../tools/shell/shells.ts";
 import type { TreeOptions } from "./checkpoint-tree.ts";
-import type { Checkpoints, KeptTree } from "./checkpoints.ts";
+import type { Checkpoints, StoredTree } from "./checkpoints.ts";
 
 interface CommandCheckpointOptions {
   readonly checkpoints: Checkpoints;
@@ -28,7 +28,7 @@ const MAX_NAMED = 200;
 /** Returns the callback for `ShellsOptions.beforeRun`. It does not throw for lack of space or time. */
 export function commandCheckpoints(
   options: CommandCheckpointOptions,
-): (command: UpcomingCommand) => Promise<KeptFiles | undefined> {
+): (command: UpcomingCommand) => Promise<StoredFiles | undefined> {
   const { checkpoints, except } = options;
   let parser: Promise<ShellParser> | undefined;
   const limits: TreeOptions = {
@@ -42,20 +42,20 @@ export function commandCheckpoints(
     if (use.kind === "none") return undefined;
     const at = { cwd, home: options.home ?? "" };
     const named = existing(use.paths, at).filter((path) => !limits.leavesOut?.(path));
-    const keep = (paths: readonly string[]): Promise<KeptTree | string> =>
-      checkpoints.keepTree(paths, toolCallId, limits).catch(unkept);
+    const keep = (paths: readonly string[]): Promise<StoredTree | string> =>
+      checkpoints.storeTree(paths, toolCallId, limits).catch(unkept);
     if (use.kind === "paths") {
       // Files that are not there yet are looked at too, to know which command created them.
       const coming = missing(use.paths, at).filter((path) => !limits.leavesOut?.(path));
       if (named.length + coming.length === 0) return undefined;
-      return keptFiles(await keep([...named, ...coming]), named.join(", "));
+      return storedFiles(await keep([...named, ...coming]), named.join(", "));
     }
     const folders = roots.length === 0 ? [cwd] : roots.filter((root) => !except.some((own) => isInside(root, own)));
     const all = await keep([...new Set([...folders, ...named])]);
-    if (typeof all !== "string" || named.length === 0) return keptFiles(all, folders.join(", "));
+    if (typeof all !== "string" || named.length === 0) return storedFiles(all, folders.join(", "));
     const some = await keep(named);
     const rest = typeof some === "string" ? "" : ` Only ${named.join(", ")} can be restored.`;
-    return { ...keptFiles(some, ""), notice: notice(folders.join(", "), all) + rest };
+    return { ...storedFiles(some, ""), notice: notice(folders.join(", "), all) + rest };
   };
 }
 
@@ -142,7 +142,7 @@ function unkept(error: unknown): string {
   throw error;
 }
 
-function keptFiles(kept: KeptTree | string, where: string): KeptFiles {
+function storedFiles(kept: StoredTree | string, where: string): StoredFiles {
   if (typeof kept === "string") return { notice: notice(where, kept), settle: async () => undefined };
   const { unreadable } = kept;
   return {

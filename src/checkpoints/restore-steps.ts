@@ -9,7 +9,7 @@ import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { PathState } from "./checkpoint-schema.ts";
 import { entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
-import type { Checkpoints, KeptChange } from "./checkpoints.ts";
+import type { Checkpoints, StoredChange } from "./checkpoints.ts";
 
 export interface PathStep {
   readonly path: string;
@@ -21,7 +21,7 @@ export interface PathStep {
 }
 
 /** Returns the steps that restore the state before the first of these changes. */
-export async function planSteps(changes: readonly KeptChange[]): Promise<PathStep[]> {
+export async function planSteps(changes: readonly StoredChange[]): Promise<PathStep[]> {
   const steps: PathStep[] = [];
   for (const [path, own] of byPath(changes)) steps.push(await planPath(path, own));
   return steps;
@@ -41,8 +41,8 @@ export async function takeSteps(
   for (const folder of new Set(paths.map((path) => dirname(path)))) await sweepTemporaries(folder, disk);
 }
 
-function byPath(changes: readonly KeptChange[]): Map<string, KeptChange[]> {
-  const paths = new Map<string, KeptChange[]>();
+function byPath(changes: readonly StoredChange[]): Map<string, StoredChange[]> {
+  const paths = new Map<string, StoredChange[]>();
   for (const change of changes) {
     const own = paths.get(change.path);
     if (own) own.push(change);
@@ -51,7 +51,7 @@ function byPath(changes: readonly KeptChange[]): Map<string, KeptChange[]> {
   return paths;
 }
 
-async function planPath(path: string, changes: readonly KeptChange[]): Promise<PathStep> {
+async function planPath(path: string, changes: readonly StoredChange[]): Promise<PathStep> {
   const goal: PathState = changes[0]?.before ?? { kind: "missing" };
   const now = await entryAt(path);
   const isDone = sameEntry(now, goal);

@@ -1,11 +1,11 @@
 import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { entryAt } from "./checkpoint-tree.ts";
-import type { Checkpoints, KeptChange } from "./checkpoints.ts";
+import type { Checkpoints, StoredChange } from "./checkpoints.ts";
 import { contentAt, planSteps, takeSteps } from "./restore-steps.ts";
 
-/** Changes to undo: those of the last call, those of its answer, or everything since a call. */
-export type UndoTarget = { kind: "last" } | { kind: "turn" } | { kind: "back-to"; toolCallId: string };
+/** Changes to undo: those of the last call, those of the same message, or everything since a call. */
+export type UndoTarget = { kind: "last" } | { kind: "message" } | { kind: "back-to"; toolCallId: string };
 
 export interface UndoReport {
   /** Paths restored to their earlier state. */
@@ -52,13 +52,13 @@ async function stillThere(created: readonly string[], restored: ReadonlySet<stri
   return left;
 }
 
-function chosen(changes: readonly KeptChange[], target: UndoTarget): KeptChange[] {
+function chosen(changes: readonly StoredChange[], target: UndoTarget): StoredChange[] {
   const last = changes.at(-1);
   if (!last) throw new TroupeError("usage", "There is nothing to undo in this session.");
   switch (target.kind) {
     case "last":
       return changes.filter(({ toolCallId }) => toolCallId === last.toolCallId);
-    case "turn":
+    case "message":
       return changes.filter(({ turn }) => turn === last.turn);
     case "back-to": {
       const first = changes.find(({ toolCallId }) => toolCallId === target.toolCallId);

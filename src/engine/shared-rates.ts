@@ -7,7 +7,7 @@
 import { type BlockOptions, BlockQueue, type BlockWaiter, FREE_MS } from "./block-queue.ts";
 
 export interface SharedRatesOptions extends BlockOptions {
-  /** The longest time that a shut gate holds a request (default: 180 s). */
+  /** The longest time that a blocked gate holds a request (default: 180 s). */
   readonly longestGateMs?: number;
 }
 

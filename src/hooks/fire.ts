@@ -51,7 +51,7 @@ export interface HooksOptions {
   readonly warn?: (message: string) => void;
   readonly resolveName?: ResolveName;
   /** Set where another process can take the session over. */
-  readonly effects?: EffectGuard;
+  readonly effectGuard?: EffectGuard;
 }
 
 export function createHooks(options: HooksOptions): Hooks {
@@ -141,7 +141,7 @@ interface Invocation<P extends HookPoint> {
 async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promise<HookOutput<P> | undefined> {
   const { definition, input, signal, emit, options, warn } = invocation;
   const { point, dialect, source } = definition;
-  const { stamp, prepare, environment, projectRoot, resolveName, effects } = options;
+  const { stamp, prepare, environment, projectRoot, resolveName, effectGuard } = options;
   const payload = payloadFor(point, input, { dialect, now: stamp.now() });
   const run = { hookInvocationId: stamp.id("hook"), hookType: point };
   await emit("hook.start", { ...run, input: boundedForEvent(payload) });
@@ -151,7 +151,7 @@ async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promis
       prepare,
       environment,
       projectRoot,
-      ...defined({ resolveName, effects }),
+      ...defined({ resolveName, effectGuard }),
       onProgress: (progress) => void emit("hook.progress", progress).catch(() => undefined),
       onWarning: warn,
     },

@@ -27,8 +27,8 @@ export function allowedOutput<P extends HookPoint>(
     ...(source.scope === "program" ? [] : (programOnly[point] ?? [])),
     ...(source.owner === "project" ? (userOnlyFields[point] ?? []) : []),
   ];
-  const kept = Object.fromEntries(Object.entries(output).filter(([field]) => !ignored.includes(field)));
-  return (source.owner === "project" ? withoutApproval(kept) : kept) as HookOutput<P>;
+  const allowed = Object.fromEntries(Object.entries(output).filter(([field]) => !ignored.includes(field)));
+  return (source.owner === "project" ? withoutApproval(allowed) : allowed) as HookOutput<P>;
 }
 
 function withoutApproval(said: Record<string, unknown>): Record<string, unknown> {

@@ -25,7 +25,7 @@ export type HookOutcome<P extends HookPoint> =
 export interface RunPorts extends HookEnvironment {
   readonly prepare: PrepareProgram;
   readonly resolveName?: ResolveName;
-  readonly effects?: EffectGuard;
+  readonly effectGuard?: EffectGuard;
   onProgress(progress: HookProgress): void;
   onWarning(message: string): void;
 }
@@ -47,7 +47,7 @@ export async function runHook<P extends HookPoint>(request: HookRequest<P>, port
   try {
     const run = (until: AbortSignal) => dispatch({ ...request, signal: until }, ports);
     const name = `a hook of ${definition.point}`;
-    const outcome = await (ports.effects ? ports.effects.run({ name }, signal, run) : run(signal));
+    const outcome = await (ports.effectGuard ? ports.effectGuard.run({ name }, signal, run) : run(signal));
     if (aborted?.aborted) return { kind: "aborted" };
     const late = `it did not answer within ${definition.timeoutMs / 1000} s`;
     return deadline.signal.aborted ? { kind: "failed", message: late } : outcome;

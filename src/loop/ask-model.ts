@@ -221,7 +221,7 @@ function nothingYet(run: Run): Pick<StreamedReply, "messageId" | "content" | "re
   return { messageId: run.stamp.id("message"), content: "", reasoning: "", calls: [], firstAt: undefined };
 }
 
-async function reportRetry(what: {
+async function reportRetry(retry: {
   run: Run;
   turnId: string;
   reply: StreamedReply;
@@ -229,7 +229,7 @@ async function reportRetry(what: {
   delayMs: number;
   error: ModelError;
 }): Promise<void> {
-  const { run, turnId, reply, attempt, delayMs, error } = what;
+  const { run, turnId, reply, attempt, delayMs, error } = retry;
   void reportFailure(run, error);
   void run.emit("troupe.retry", { attempt, delayMs, reason: error.message, ...status(error) });
   if (reply.content === "") return;

@@ -5,7 +5,7 @@
  * - before each model call: `pendingMessages`, `beforeModelCall`, `history`, `usageInfo`
  * - the model call: `provider`, `whileModelWorks`, `spent`
  * - around tool calls: `findTool`, `showTools`, `hooks`, `permit`, `effects`, `ports`, `clientCalls`, `failures`,
- *   `limitOutput`, `keepBinaries`
+ *   `limitOutput`, `storeBinaries`
  * - before it stops: `beforeStopping`
  *
  * This folder holds the loop, the model call, the tool calls and `Run`.

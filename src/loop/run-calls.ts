@@ -89,11 +89,11 @@ async function runJobs(jobs: readonly Job[], turnId: string, run: Run): Promise<
   // Wires require all results of a reply before any other message.
   for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
   if (ends.some(({ staysPending }) => staysPending)) return "pending";
-  return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
+  return jobs.length === 0 || ends.some(({ endsRun }) => endsRun) ? "stop" : "ask again";
 }
 
 interface JobEnd {
-  readonly endsTurn: boolean;
+  readonly endsRun: boolean;
   readonly staysPending?: boolean;
   readonly messages: NonNullable<ToolResult["messages"]>;
 }
@@ -146,13 +146,13 @@ async function runJob(job: Job & { turnId: string; run: Run }): Promise<JobEnd> 
   const { call, turnId, run } = job;
   const outcome = await resultOfAsync(() => runWithHooks(job));
   if (!outcome.ok && run.clientCalls?.staysPending(call.toolCallId))
-    return { endsTurn: true, staysPending: true, messages: [] };
+    return { endsRun: true, staysPending: true, messages: [] };
   run.clientCalls?.forget(call.toolCallId);
   const end = { toolCallId: call.toolCallId, turnId, ...endOf(outcome, call, run) };
   const ended = run.emit("tool.execution_complete", end);
   if (!outcome.ok) {
     await ended;
-    return { endsTurn: end.error?.code === "rejected", messages: [] };
+    return { endsRun: end.error?.code === "rejected", messages: [] };
   }
   run.failures.reset();
   const { value, tool } = outcome.value;
@@ -162,7 +162,7 @@ async function runJob(job: Job & { turnId: string; run: Run }): Promise<JobEnd> 
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is awaited right after this event; awaiting only that saves a sync to disk.
   if (!tool?.readOnly) await ended;
-  return { endsTurn: tool?.terminal ?? false, messages };
+  return { endsRun: tool?.terminal ?? false, messages };
 }
 
 /** Returns the event data that describe how a call ended. */
@@ -193,7 +193,7 @@ interface Ended {
 async function runWithHooks(job: Job & { run: Run }): Promise<Ended> {
   const { run, bound } = job;
   const { hooks } = run;
-  if (!hooks) return executeAndKeep(job.call, valueOrThrow(bound), run, job.before);
+  if (!hooks) return executeAndStore(job.call, valueOrThrow(bound), run, job.before);
   run.signal.throwIfAborted();
   // Refused by the limits of the message: no hook may answer it.
   if (!bound.ok && isRefusal(bound.error)) throw bound.error;
@@ -202,26 +202,26 @@ async function runWithHooks(job: Job & { run: Run }): Promise<Ended> {
   if (before.kind === "deny") throw new ToolError(before.message, { code: "denied" });
   if (before.kind === "answer") {
     const value = { content: before.content };
-    return { value, result: await keep(value, job.call.name, run) };
+    return { value, result: await storeResult(value, job.call.name, run) };
   }
   const changed = before.arguments !== undefined;
   const call = changed ? { ...job.call, arguments: before.arguments } : job.call;
   if (changed) void run.emit("troupe.call_changed", { toolCallId: call.toolCallId, arguments: call.arguments });
   const outcome = await resultOfAsync(async () =>
-    executeAndKeep(call, changed ? rebind(call, run) : valueOrThrow(bound), run, before),
+    executeAndStore(call, changed ? rebind(call, run) : valueOrThrow(bound), run, before),
   );
   return applyHooksAfter({ call, outcome, before, hooks, run });
 }
 
 /** Applies the hooks that run after the call. */
-async function applyHooksAfter(what: {
+async function applyHooksAfter(ended: {
   call: ToolCall;
   outcome: Result<Ended>;
   before: Before;
   hooks: NonNullable<Run["hooks"]>;
   run: Run;
 }): Promise<Ended> {
-  const { call, outcome, before, hooks, run } = what;
+  const { call, outcome, before, hooks, run } = ended;
   run.signal.throwIfAborted();
   const end: CallEnd = outcome.ok
     ? { ok: true, content: outcome.value.value.content }
@@ -234,7 +234,7 @@ async function applyHooksAfter(what: {
   if (after.failure !== undefined) throw new ToolError(withContext(after.failure));
   if (after.content === undefined && added === "") return outcome.value;
   const value = { ...outcome.value.value, content: withContext(after.content ?? outcome.value.value.content) };
-  return { ...outcome.value, value, result: await keep(value, call.name, run) };
+  return { ...outcome.value, value, result: await storeResult(value, call.name, run) };
 }
 
 function valueOrThrow<T>(attempted: Result<T>): T {
@@ -251,16 +251,16 @@ function rebind(call: ToolCall, run: Run): Bound {
 }
 
 /** Runs the call and stores its result. A result that cannot be stored fails the call, not the run. */
-async function executeAndKeep(call: ToolCall, bound: Bound, run: Run, before?: Before): Promise<Ended> {
+async function executeAndStore(call: ToolCall, bound: Bound, run: Run, before?: Before): Promise<Ended> {
   const value = await execute({ call, bound, run, ...defined({ before }) });
-  return { value, result: await keep(value, call.name, run), tool: bound.tool };
+  return { value, result: await storeResult(value, call.name, run), tool: bound.tool };
 }
 
 type Before = Extract<BeforeCall, { kind: "go" }>;
 
-async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: Before }): Promise<ToolResult> {
-  const { call, run, before } = what;
-  const { tool, call: bound } = what.bound;
+async function execute(job: { call: ToolCall; bound: Bound; run: Run; before?: Before }): Promise<ToolResult> {
+  const { call, run, before } = job;
+  const { tool, call: bound } = job.bound;
   run.signal.throwIfAborted();
   const stop = new AbortController();
   const stopWithRun = (): void => stop.abort(run.signal.reason);
@@ -291,7 +291,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
       reads.push(...(permission.reads ?? []));
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
-    const work = runUnderLease(what.bound, tool.readOnly ? withReads(context, reads) : context, run);
+    const work = runUnderLease(job.bound, tool.readOnly ? withReads(context, reads) : context, run);
     work.catch(() => undefined); // it may settle after the race is over
     return await Promise.race([work, rejectWhenAborted(stop.signal)]);
   } finally {
@@ -300,11 +300,11 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
   }
 }
 
-function runUnderLease({ tool, call }: Bound, context: ToolContext, { effects }: Run): Promise<ToolResult> {
-  if (!effects) return call.run(context);
+function runUnderLease({ tool, call }: Bound, context: ToolContext, { effectGuard }: Run): Promise<ToolResult> {
+  if (!effectGuard) return call.run(context);
   // A client, a person or agents do the work. A client outlives this process, and agents have guards of their own.
   const waits = tool.from?.kind === "custom" || tool.needs !== undefined || tool.managesAgents === true;
-  return effects.run({ name: tool.name, waits }, context.signal, (signal) => call.run({ ...context, signal }));
+  return effectGuard.run({ name: tool.name, waits }, context.signal, (signal) => call.run({ ...context, signal }));
 }
 
 /** Returns the context of a call that may also read paths approved by a user. */
@@ -322,9 +322,13 @@ const GRACE_MS = 2_000;
 
 type CompleteData = EventData<"tool.execution_complete">;
 
-async function keep(result: ToolResult, toolName: string, run: Run): Promise<NonNullable<CompleteData["result"]>> {
+async function storeResult(
+  result: ToolResult,
+  toolName: string,
+  run: Run,
+): Promise<NonNullable<CompleteData["result"]>> {
   const { images = [], resources = [] } = result;
-  const binaries = images.length + resources.length > 0 ? await run.keepBinaries({ images, resources }) : undefined;
+  const binaries = images.length + resources.length > 0 ? await run.storeBinaries({ images, resources }) : undefined;
   return {
     content: await run.limitOutput(result.content, toolName),
     ...defined({ detailedContent: result.detailedContent, binaryResultsForLlm: binaries }),

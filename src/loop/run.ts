@@ -44,7 +44,7 @@ export interface Run {
   /** Hooks before a call is judged and after it has ended; absent if there are none. */
   readonly hooks?: CallHooks;
   /** Set where another process can take the session over: calls run only while this one has it. */
-  readonly effects?: EffectGuard;
+  readonly effectGuard?: EffectGuard;
   /** Counts repeated failures of calls. `beforeModelCall` ends the run because of them. */
   readonly failures: Pick<RepeatedFailures, "failed" | "reset">;
   /** Services for tools beyond the call itself, such as files. */
@@ -68,7 +68,7 @@ export interface Run {
    * Stores content that is too large for the model and returns a replacement. Smaller content is returned unchanged.
    */
   limitOutput(content: string, toolName: string): Promise<string>;
-  keepBinaries(what: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
+  storeBinaries(binaries: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
 }
 
 /** A turn of an earlier process whose calls were waiting for a client when it ended. */

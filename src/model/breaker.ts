@@ -38,8 +38,8 @@ export const noFailures: Breaker = { gate: { state: "passing" }, failures: 0 };
  * it.
  */
 export function afterSuccess({ gate }: Breaker, isProbe: boolean): Breaker {
-  const opens = gate.state === "passing" || isProbe || gate.reason === "outage";
-  return { gate: opens ? { state: "passing" } : gate, failures: 0 };
+  const passes = gate.state === "passing" || isProbe || gate.reason === "outage";
+  return { gate: passes ? { state: "passing" } : gate, failures: 0 };
 }
 
 export function afterFailure(

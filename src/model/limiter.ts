@@ -21,7 +21,7 @@ export interface LimiterOptions {
   /** Maximum number of concurrent requests. Local servers need a low limit; hosted ones report their own. */
   readonly maxConcurrency?: number;
   readonly breaker?: BreakerLimits;
-  /** The longest time that a shut gate holds a call. */
+  /** The longest time that a blocked gate holds a call. */
   readonly longestWaitMs?: number;
   /** After a rate limit: at most `starts` requests in any `slotMs`, for `calmMs`. */
   readonly ramp?: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
@@ -68,7 +68,7 @@ interface Waiter {
   readonly onWait: ((wait: LimiterWait) => void) | undefined;
   readonly admit: (pass: Pass) => void;
   readonly reject: (reason: unknown) => void;
-  told: string;
+  lastReported: string;
 }
 
 type Admission =
@@ -140,7 +140,7 @@ export class Limiter {
         ...who,
         enteredAt: this.#stamp.monotonic(),
         onWait,
-        told: "",
+        lastReported: "",
         admit: (pass) => {
           signal.removeEventListener("abort", abort);
           resolve(pass);
@@ -168,7 +168,7 @@ export class Limiter {
       admission = this.#admission(now);
     }
     this.#dismissHopeless(now);
-    this.#tellWaiting(admission, now);
+    this.#reportWaiting(admission, now);
     this.#setAlarm(this.#nextChange(admission));
   }
 
@@ -247,13 +247,13 @@ export class Limiter {
     }
   }
 
-  #tellWaiting(admission: Admission, now: number): void {
+  #reportWaiting(admission: Admission, now: number): void {
     if (admission.type === "admit" || admission.reason === "ramp") return;
     const { reason, until } = admission;
     for (const waiter of this.#waiting) {
-      const news = `${reason} ${until}`;
-      if (waiter.told === news) continue;
-      waiter.told = news;
+      const report = `${reason} ${until}`;
+      if (waiter.lastReported === report) continue;
+      waiter.lastReported = report;
       const waiting = this.#waiting.length;
       waiter.onWait?.(until === undefined ? { reason, waiting } : { reason, waiting, delayMs: until - now });
     }

@@ -25,6 +25,7 @@ export const flagDefinitions = {
   RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck uses a model of another family, if there is one" },
   EXPLORE_SMALL_MODEL: { default: "off", gates: "explore uses the provider's cheapest model, with low effort" },
   SIDEKICK_AGENTS: { default: "on", gates: "agents with a sidekick block start by themselves" },
+  // The board. Names of the wire: this flag, `/subconscious` and the agent `rem-agent`.
   COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
   AGENTIC_MEMORY: { default: "on", gates: "sessions can have memory; off: none has, whatever else is set" },
   AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service also stores facts about the user" },

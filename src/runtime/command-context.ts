@@ -28,9 +28,11 @@ export function contextOf(session: Session): CommandContext {
       tasks: {
         list: (): readonly TaskEntry[] => [...tasks.list(), ...commandsAtWork(session)],
         async show(id) {
-          const { task, turns, error } = await tasks.report(id);
-          const said = turns.map(({ response }) => response).join("\n\n");
-          return [`${task.id} (${task.agentType}): ${task.status}`, said, error ?? ""].filter(Boolean).join("\n\n");
+          const { task, answers, error } = await tasks.report(id);
+          const answerText = answers.map(({ response }) => response).join("\n\n");
+          return [`${task.id} (${task.agentType}): ${task.status}`, answerText, error ?? ""]
+            .filter(Boolean)
+            .join("\n\n");
         },
         async stop(id) {
           await tasks.cancel(id);

@@ -44,31 +44,31 @@ interface ProgramsOf {
  * Returns the OAuth client with the user's stored sign-in. If that is not enough, connecting fails with advice for the
  * user.
  */
-async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; home: string }) {
+async function signIn(config: McpServerConfig, { disk, stateRoot }: { disk: Disk; stateRoot: string }) {
   if (config.transport.type === "stdio") return undefined;
   const { sessionSignIn } = await import("../tools/mcp/oauth/oauth.ts");
   const { fileSignIn } = await import("../tools/mcp/oauth/oauth-store.ts");
-  return sessionSignIn({ config, store: fileSignIn({ disk, stateRoot: home, config }) });
+  return sessionSignIn({ config, store: fileSignIn({ disk, stateRoot, config }) });
 }
 
 const byLength = (one: string, other: string): number => one.length - other.length;
 
 export function processParts(options: {
   environment: Readonly<Record<string, string | undefined>>;
-  home: string;
+  stateRoot: string;
   disk: Disk;
 }): ProcessParts {
-  const { environment, home, disk } = options;
-  const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
+  const { environment, stateRoot, disk } = options;
+  const sandboxes = sandboxSource({ environment, stateRoot, disk });
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
   const openPins = (onNotice?: (message: string) => void): Promise<McpPins> => {
     pins ??= import("../tools/mcp/config/pins.ts").then((module) =>
-      module.openPins({ disk, stateRoot: home, ...defined({ onNotice }) }),
+      module.openPins({ disk, stateRoot, ...defined({ onNotice }) }),
     );
     return pins;
   };
-  const { programs, serverPrograms, stopGuard } = sharedPrograms({ sandboxes, stateRoot: home, disk });
+  const { programs, serverPrograms, stopGuard } = sharedPrograms({ sandboxes, stateRoot, disk });
   return {
     sandboxes,
     programs,

@@ -89,12 +89,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
   const { store, moveTo } = movableStore(options.store ?? local);
-  const past = options.past ?? pastSessions({ home, store: local, disk });
-  const shared = processParts({ environment, home, disk });
+  const past = options.past ?? pastSessions({ stateRoot: home, store: local, disk });
+  const shared = processParts({ environment, stateRoot: home, disk });
   const telemetry = telemetryService({ ...options, disk, stamp, addSecret: shared.addSecret });
   const known = models({
     environment,
-    home,
+    stateRoot: home,
     stamp,
     userAgent: `troupe/${version}`,
     importModule: options.importModule,
@@ -104,7 +104,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const onToken = (token: string): void => shared.addSecret(token, "GitHub");
   const github = githubService({ request: options.github, environment, stamp, onToken });
 
-  const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past };
+  const parts = { environment, stateRoot: home, disk, stamp, models: known, tools, shared, store, past };
   const open = (log: SessionLog, request: SessionRequest, how: "create" | "resume"): Promise<Session> =>
     openSession({ log, request, how }, { parts, github, telemetry });
 
@@ -125,7 +125,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     async forkSession(request) {
       const { forkSession } = await import("./sessions/fork-session.ts");
-      return forkSession(request, { home, store, stamp });
+      return forkSession(request, { stateRoot: home, store, stamp });
     },
     handOver: handOver(disk),
     async keepSessionsWith(provider) {
@@ -160,7 +160,7 @@ async function openSession(
     const lastModel = how === "resume" ? await lastModelOf(log.events, request, isThere) : undefined;
     const tracing = await telemetry.of(log.sessionId, request.trace);
     const { options, started } = await prepareSession(request, log, { ...parts, lastModel, identity, tracing });
-    const session = await Session[how](options);
+    const session = await (how === "resume" ? Session.resume(options) : Session.create(options));
     started(session);
     return session;
   } catch (error) {

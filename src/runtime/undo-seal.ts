@@ -5,6 +5,6 @@ import type { Seal } from "../lib/node/seal.ts";
 /**
  * Returns the encryption for undo contents, with a key in the state root. It is loaded when the first file is stored.
  */
-export function undoSeal({ home, disk }: { home: string; disk: Disk }): () => Promise<Seal> {
-  return async () => (await import("../lib/node/seal.ts")).keyedSeal({ path: join(home, "undo.key"), disk });
+export function undoSeal({ stateRoot, disk }: { stateRoot: string; disk: Disk }): () => Promise<Seal> {
+  return async () => (await import("../lib/node/seal.ts")).keyedSeal({ path: join(stateRoot, "undo.key"), disk });
 }

@@ -21,11 +21,11 @@ const MAX_TEXT_CHARACTERS = 64 * 1024;
  * Returns the attachments as the log stores them: each has a name, and data is stored in a separate file. Throws a
  * `TroupeError` for unusable data.
  */
-export async function keepAttachments(
+export async function storeAttachments(
   given: readonly GivenAttachment[],
   log: Pick<SessionLog, "writeAsset">,
 ): Promise<Attachment[]> {
-  const kept: Attachment[] = [];
+  const stored: Attachment[] = [];
   for (const attachment of given) {
     if (attachment.type === "blob" && attachment.data !== undefined) {
       const { data, ...rest } = attachment;
@@ -40,10 +40,10 @@ export async function keepAttachments(
         throw new TroupeError("usage", `The attachment ${attachment.mimeType} is empty, or its data is not base64.`);
       }
       const { assetId } = await log.writeAsset(bytes, attachment.mimeType.split("/")[1] ?? "bin");
-      kept.push({ ...rest, assetId, byteLength: bytes.length });
-    } else kept.push(withName(attachment));
+      stored.push({ ...rest, assetId, byteLength: bytes.length });
+    } else stored.push(withName(attachment));
   }
-  return kept;
+  return stored;
 }
 
 function withName(attachment: GivenAttachment): Attachment {

@@ -53,7 +53,7 @@ export class Conversation {
   #entries: ConversationEntry[] = [];
   readonly #open = new Map<string, UnansweredCall>();
   /** Users' messages that compactions removed. */
-  #said: UserMessages = noSayings;
+  #userMessages: UserMessages = noSayings;
   #version = 0;
   #startVersion = 0;
   #openTurn: string | undefined;
@@ -94,7 +94,7 @@ export class Conversation {
     return {
       entries: this.#entries.slice(),
       open: [...this.#open.values()].map((open) => ({ ...open })),
-      said: this.#said,
+      said: this.#userMessages,
       ...defined({ openTurn: this.#openTurn }),
       isTurnGone: this.#isTurnGone,
       ...defined({ system: this.#system }),
@@ -111,8 +111,8 @@ export class Conversation {
     const messages = this.#entries.map(({ message }) => message);
     const cut = validCut(messages, wanted, (toolCallId) => this.#open.has(toolCallId));
     if (cut === 0 || summary.trim() === "") return undefined;
-    const said = addSayings(this.#said, saidIn(this.#entries.slice(0, cut)));
-    return { cut, message: { role: "user", content: beginning({ said, summary, tokenLimit }) } };
+    const userMessages = addSayings(this.#userMessages, userTextsIn(this.#entries.slice(0, cut)));
+    return { cut, message: { role: "user", content: beginning({ said: userMessages, summary, tokenLimit }) } };
   }
 
   apply(event: SessionEvent): void {
@@ -167,7 +167,7 @@ export class Conversation {
     // A user's text as typed. Text of other senders names its sender only in the form that the model saw.
     const said = source === undefined ? content || shown : shown;
     const message: Message = { role: "user", content: shown };
-    this.#entries.push({ message, assets, ...(!NOBODY_SAID.test(source ?? "") && { said }) });
+    this.#entries.push({ message, assets, ...(!NOT_OF_USERS.test(source ?? "") && { said }) });
   }
 
   #addReply(message: ReturnType<typeof assistantMessage>): void {
@@ -201,7 +201,7 @@ export class Conversation {
     if (!state) return;
     this.#entries = [...state.entries];
     for (const open of state.open) this.#open.set(open.call.toolCallId, { ...open });
-    this.#said = state.said;
+    this.#userMessages = state.said;
     this.#openTurn = state.openTurn;
     this.#isTurnGone = state.isTurnGone;
     this.#system = state.system;
@@ -210,7 +210,7 @@ export class Conversation {
   /** Clears the conversation, including the rest of the current turn. */
   #clear(): void {
     this.#entries = [];
-    this.#said = noSayings;
+    this.#userMessages = noSayings;
     for (const open of this.#open.values()) open.isGone = true;
     this.#isTurnGone = this.#openTurn !== undefined;
     this.#version++;
@@ -221,7 +221,7 @@ export class Conversation {
   #compact(data: Compacted): void {
     const made = this.compacted(data);
     if (!made) return;
-    this.#said = addSayings(this.#said, saidIn(this.#entries.slice(0, made.cut)));
+    this.#userMessages = addSayings(this.#userMessages, userTextsIn(this.#entries.slice(0, made.cut)));
     this.#entries = [{ message: made.message, assets: [] }, ...this.#entries.slice(made.cut)];
     this.#version++;
     this.#startVersion++;
@@ -272,11 +272,11 @@ function assetOf({ assetId, mimeType, displayName }: Extract<Attachment, { type:
 }
 
 /** Sources of messages that troupe itself sends in the user's role. */
-const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|session-limits$|system$)/;
+const NOT_OF_USERS = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|session-limits$|system$)/;
 
 type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;
 
-const saidIn = (entries: readonly ConversationEntry[]): string[] =>
+const userTextsIn = (entries: readonly ConversationEntry[]): string[] =>
   entries.flatMap(({ said }) => (said === undefined ? [] : [said]));
 
 function assistantMessage(data: Extract<SessionEvent, { type: "assistant.message" }>["data"]): AssistantMessage {

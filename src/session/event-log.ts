@@ -204,8 +204,8 @@ export class EventLog {
     }
   }
 
-  #stamped(what: { agentId: string | undefined; type: EventType; data: unknown; ephemeral: boolean }): SessionEvent {
-    const { agentId, type, data, ephemeral } = what;
+  #stamped(draft: { agentId: string | undefined; type: EventType; data: unknown; ephemeral: boolean }): SessionEvent {
+    const { agentId, type, data, ephemeral } = draft;
     // The table ties data to type, which the compiler cannot infer through a generic.
     return {
       id: this.#stamp.id("event"),
@@ -242,7 +242,7 @@ export class EventLog {
 
   async #repair(): Promise<void> {
     if (!this.#broken) return;
-    await this.#store.recover();
+    await this.#store.repairAfterFailedWrite();
     this.#broken = false;
     const lost = this.#lost;
     this.#lost = [];

@@ -18,23 +18,23 @@ import { type CurrentFolder, pendingWork } from "./requests/pending-work.ts";
  * With `pending`, calls that wait for a client stay open and a message in progress is answered: returns the turn to
  * resume.
  */
-export async function recover(what: {
+export async function recover(parts: {
   conversation: Conversation;
-  /** `said`: all events of the log. `view`: the visible ones, without those that a rewind has hidden. */
-  events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
+  /** `all`: all events of the log. `visible`: the visible ones, without those that a rewind has hidden. */
+  events: { readonly all: readonly SessionEvent[]; readonly visible: readonly SessionEvent[] };
   damage: readonly Damage[];
   log: Pick<EventLog, "emit">;
   pending?: (CurrentFolder & { readonly broker: Broker }) | undefined;
 }): Promise<PendingTurn | undefined> {
-  const { conversation, events, log, pending } = what;
+  const { conversation, events, log, pending } = parts;
   const emit: Emit = (type, data) => log.emit(undefined, type, data);
-  const damage = unreported(what.damage, events.said);
+  const damage = unreported(parts.damage, events.all);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  const left = pending && pendingWork(events.view, conversation, pending);
-  await cancelPermissions(events.view, log, new Set(left?.requests.map(({ requestId }) => requestId)));
+  const left = pending && pendingWork(events.visible, conversation, pending);
+  await cancelPermissions(events.visible, log, new Set(left?.requests.map(({ requestId }) => requestId)));
   if (!left) {
     await closeOpen(conversation, emit);
-    const cut = cutOff(events.view);
+    const cut = cutOff(events.visible);
     if (cut && pending) return { turnId: cut.turnId ?? "", content: "", calls: [], isCutOff: true };
     if (cut) await sayCutOff(emit);
     return undefined;

@@ -39,7 +39,7 @@ export interface RunSettings {
   /** The user's approvals, present and future. */
   readonly grants: Grants;
   /** Set where another process can take the session over. */
-  readonly effects?: EffectGuard | undefined;
+  readonly effectGuard?: EffectGuard | undefined;
   /** Services for tools beyond their calls. */
   readonly ports: ToolPorts;
   /** Removes secrets from every event before it is stored or passed on. */
@@ -70,7 +70,7 @@ export interface RunSettings {
   readonly replies?: "streamed" | "whole" | undefined;
   readonly largeOutputBytes?: number | undefined;
   /** Stores large output outside the session and returns its path. */
-  readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
+  readonly storeOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
   readonly tracing?: TracePort | undefined;

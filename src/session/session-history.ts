@@ -128,8 +128,8 @@ export class SessionHistory {
   }
 
   /** Emits `session.resume` for a client that returns to the open session. */
-  rejoined(how: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
-    return this.resumed(this.past.count, how);
+  rejoined(kind: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
+    return this.resumed(this.past.count, kind);
   }
 
   /** Emits the first events of a new session. */
@@ -143,10 +143,10 @@ export class SessionHistory {
   }
 
   /** Emits `session.resume`. */
-  resumed(eventCount: number, how: SessionOptions["resumed"] = this.#parts.options.resumed): Promise<void> {
+  resumed(eventCount: number, kind: SessionOptions["resumed"] = this.#parts.options.resumed): Promise<void> {
     return this.emit("session.resume", {
       ...resumeData(this.#parts.options, eventCount),
-      ...(typeof how === "object" && how),
+      ...(typeof kind === "object" && kind),
     });
   }
 

@@ -28,7 +28,7 @@ interface PermissionPort {
     readonly allowsAll: boolean;
     setAllowAll(enabled: boolean): boolean;
     setAllUrls(enabled: boolean): boolean;
-    setReads(how: "asked" | "allowed"): void;
+    setReads(mode: "asked" | "allowed"): void;
     replaceRules(rules: { readonly approved: readonly ClientRule[]; readonly denied: readonly ClientRule[] }): void;
     addRules(rules: readonly ClientRule[]): void;
     removeRules(rules: readonly ClientRule[] | "all"): void;
@@ -174,7 +174,7 @@ export interface SessionOptions extends RunSettings {
   /** Whether this was the session's own working folder on another machine. What was asked there holds here. */
   readonly isOwnFolder?: ((folder: string) => boolean) | undefined;
   /** Rebuilds a command's rules for a message of an earlier process. */
-  commandRules?(kept: StoredRules): Promise<AnswerRules>;
+  commandRules?(stored: StoredRules): Promise<AnswerRules>;
   /** The agents that may work for the main agent. */
   readonly agentPool?: AgentPoolOptions;
   /** How long a finished agent waits for background agents before the session counts as idle. */

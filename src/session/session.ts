@@ -85,8 +85,8 @@ export class Session {
     const folder = { cwd, ...defined({ isOwnFolder }) };
     const pending = options.continuesPending ? { broker: session.#broker, ...folder } : undefined;
     const parts = { conversation: session.#conversation, log: session.#log, pending };
-    const known = { said: [...removed, ...events], view: events };
-    session.#queue.pendingTurn = await recover({ ...parts, events: known, damage });
+    const recorded = { all: [...removed, ...events], visible: events };
+    session.#queue.pendingTurn = await recover({ ...parts, events: recorded, damage });
     await session.#rewinds.finish();
     await session.#pool?.restore();
     if (options.mode) await session.#modes.set(options.mode);
@@ -262,7 +262,7 @@ export class Session {
       budget: this.history.budget,
       broker: this.#broker,
       hooks,
-      notify: (notice, how) => this.#queue.notify(notice, how),
+      notify: (notice, delivery) => this.#queue.notify(notice, delivery),
       onChange: () => {
         void this.#emit("session.background_tasks_changed", {});
         this.#queue.wake();

@@ -84,7 +84,7 @@ export interface SessionLog {
   readonly heldBy: SessionHolder | undefined;
   /**
    * Resolves when the event is written (survives the death of this process) or, with `barrier`, synced (survives a
-   * power cut). Appends share syncs. After a failed write all appends throw until `recover` succeeds.
+   * power cut). Appends share syncs. After a failed write all appends throw until `repairAfterFailedWrite` succeeds.
    */
   append(event: SessionEvent, options: { barrier: boolean }): Promise<void>;
   /** Resolves when everything appended so far is on disk. */
@@ -93,7 +93,7 @@ export interface SessionLog {
    * Restores the log to what was acknowledged after a storage error, and accepts appends again. Throws a storage error
    * while the cause lasts. May be called repeatedly.
    */
-  recover(): Promise<void>;
+  repairAfterFailedWrite(): Promise<void>;
   /** Stores a binary beside the log and returns its id. The same bytes are stored once. */
   writeAsset(data: Uint8Array, extension: string): Promise<{ assetId: string; path: string }>;
   readAsset(assetId: string): Promise<Uint8Array | undefined>;

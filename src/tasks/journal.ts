@@ -40,26 +40,26 @@ export class TaskJournal {
     return this.#trouble;
   }
 
-  /** Resolves when the event is logged and `stands` confirms it. Retries failed writes. Rejects only when closed. */
-  async keep<T extends EventType>(type: T, data: EventData<T>, stands: () => boolean): Promise<void> {
+  /** Resolves when the event is logged and `isApplied` confirms it. Retries failed writes. Rejects only when closed. */
+  async write<T extends EventType>(type: T, data: EventData<T>, isApplied: () => boolean): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       this.#closed.signal.throwIfAborted();
       try {
         await this.#ports.emit(type, data);
         this.#trouble = undefined;
-        if (stands()) return;
-        throw new Defect(`${type} was written, but the registry was not told of it: is observe() wired?`);
+        if (isApplied()) return;
+        throw new Defect(`${type} was written, but the registry did not observe it: is observe() called?`);
       } catch (error) {
         if (error instanceof Defect) throw error;
         this.#note(error);
       }
       await this.writable();
-      if (stands()) return;
+      if (isApplied()) return;
       await this.#ports.stamp.sleep(pauseMs, this.#closed.signal);
     }
   }
 
-  /** Like `keep`, but does not retry: withdraws the event and throws if it cannot be written. */
+  /** Like `write`, but does not retry: withdraws the event and throws if it cannot be written. */
   async offer<T extends EventType>(
     type: T,
     data: EventData<T>,

@@ -12,11 +12,11 @@ export function lendSlot(
 ): () => void {
   const running = waiter === undefined ? undefined : runningTasks.get(waiter);
   if (waiter === undefined || !running) return () => undefined;
-  const what = `agent ${awaited}`;
-  running.waitingFor = what;
+  const reason = `agent ${awaited}`;
+  running.waitingFor = reason;
   const takeBack = slots.lend(waiter, awaited);
   return () => {
-    if (running.waitingFor === what) running.waitingFor = undefined;
+    if (running.waitingFor === reason) running.waitingFor = undefined;
     takeBack();
   };
 }

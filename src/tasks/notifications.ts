@@ -137,18 +137,22 @@ export class Notifications {
     if (agentId === undefined || !messageIds) return;
     this.#unconfirmedMessages.delete(agentId);
     const data = { taskId: agentId, messageIds };
-    this.#inBackground(this.#parts.journal.keep("troupe.task_message_delivered", data, () => true));
+    this.#inBackground(this.#parts.journal.write("troupe.task_message_delivered", data, () => true));
   }
 
-  async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
+  async #confirm(task: TaskRecord, delivery: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
     const { journal, runningTasks } = this.#parts;
     const { notice } = task;
     await runningTasks.runExclusive(task.id, async () => {
       // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
-      const { to, turn } = notice;
+      const { to, answerNumber } = notice;
       const isConfirmed = (): boolean => task.notice !== notice;
-      await journal.keep("troupe.task_notice_delivered", { taskId: task.id, to, turn, ...how }, isConfirmed);
+      await journal.write(
+        "troupe.task_notice_delivered",
+        { taskId: task.id, to, turn: answerNumber, ...delivery },
+        isConfirmed,
+      );
     });
   }
 

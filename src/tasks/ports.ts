@@ -64,7 +64,7 @@ export interface RegistryPorts extends Omit<TaskJournalPorts, "onTrouble"> {
   readonly runner: TaskRunner;
   readonly limits: TaskLimits;
   /** Stores a text beside the log and returns its name for `readLarge`. */
-  keepLarge(content: string): Promise<string>;
+  storeLarge(content: string): Promise<string>;
   readLarge(file: string): Promise<string>;
   /**
    * Called with a notice for an agent, or for the main agent (undefined), to read before its next model request. The
@@ -96,11 +96,11 @@ export interface Reader {
 export interface TaskWaitOptions {
   readonly timeoutMs: number;
   /** Wait for an answer after the one with this number. */
-  readonly sinceTurn?: number;
+  readonly sinceAnswer?: number;
   /** Ends only the wait. */
   readonly signal?: AbortSignal;
   readonly reader?: Reader;
 }
 
-/** `turn`: it has answered and is already working again. `promoted`: it continues in the background. */
-export type WaitEnd = "ended" | "idle" | "turn" | "promoted" | "timeout";
+/** `answered`: it has answered and is already working again. `promoted`: it continues in the background. */
+export type WaitEnd = "ended" | "idle" | "answered" | "promoted" | "timeout";

@@ -30,11 +30,11 @@ import { TaskRuns } from "./task-runs.ts";
 import { snapshotOf, type TaskSnapshot } from "./task-snapshot.ts";
 import { TaskStarter } from "./task-starter.ts";
 import { isFinal, isIdleOrEnded } from "./task-state.ts";
-import { isInScope, type Relation, relationOf, taskViewOf, usageOf, wholeTurn } from "./task-view.ts";
+import { isInScope, type Relation, relationOf, taskViewOf, usageOf, wholeAnswer } from "./task-view.ts";
 import { Waiters, waitEnd } from "./waiters.ts";
 
 /** Key used by waiters that wait for any task. */
-const ANYONE = "";
+const ANY_TASK = "";
 /** Maximum time that closing waits for the log. */
 const CLOSE_MS = 5_000;
 
@@ -90,7 +90,7 @@ export class Registry {
     }
     this.#notifications.observe(event, touched);
     if (!event.type.startsWith("troupe.task_")) return;
-    this.#waiters.wake(ANYONE);
+    this.#waiters.wake(ANY_TASK);
     this.#options.onChange();
   }
 
@@ -136,13 +136,13 @@ export class Registry {
    */
   async wait(id: string, options: TaskWaitOptions): Promise<WaitEnd> {
     const task = this.#known(id);
-    const { timeoutMs, signal, reader, sinceTurn } = options;
+    const { timeoutMs, signal, reader, sinceAnswer } = options;
     const wasSync = task.mode === "sync";
     const stopReading = this.#notifications.reading(task, reader);
     const stopLending = lendSlot(reader?.agentId, id, { runningTasks: this.#runningTasks, slots: this.#slots });
     try {
-      const look = (): WaitEnd | undefined => waitEnd(task, { isBusy: this.#isBusy(task), wasSync, sinceTurn });
-      const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
+      const findEnd = (): WaitEnd | undefined => waitEnd(task, { isBusy: this.#isBusy(task), wasSync, sinceAnswer });
+      const end = (await this.#waiters.until(id, findEnd, { timeoutMs, signal })) ?? "timeout";
       if (reader && isIdleOrEnded(task.status)) await this.#notifications.read(task, reader);
       return end;
     } finally {
@@ -178,7 +178,7 @@ export class Registry {
     if (!task || !canBe()) return false;
     return this.#runningTasks.runExclusive(id, async () => {
       if (!canBe()) return false;
-      await this.#journal.keep("troupe.task_promoted", { taskId: id }, () => task.mode === "background");
+      await this.#journal.write("troupe.task_promoted", { taskId: id }, () => task.mode === "background");
       return true;
     });
   }
@@ -213,7 +213,7 @@ export class Registry {
   async remove(id: string): Promise<boolean> {
     const task = this.#fold.get(id);
     if (!task || !isFinal(task.status) || task.isRemoved) return false;
-    await this.#journal.keep("troupe.task_removed", { taskId: id }, () => task.isRemoved);
+    await this.#journal.write("troupe.task_removed", { taskId: id }, () => task.isRemoved);
     return true;
   }
 
@@ -269,13 +269,13 @@ export class Registry {
   /** Returns all answers of the task in full. No model is asked. */
   async report(
     id: string,
-    options: { readonly viewer?: string | undefined; readonly sinceTurn?: number } = {},
+    options: { readonly viewer?: string | undefined; readonly sinceAnswer?: number } = {},
   ): Promise<TaskReport> {
     const task = this.#known(id);
-    const turns = task.turns.filter(({ number }) => number > (options.sinceTurn ?? 0));
+    const answers = task.answers.filter(({ number }) => number > (options.sinceAnswer ?? 0));
     return {
       task: this.#view(task, options.viewer),
-      turns: await Promise.all(turns.map((turn) => wholeTurn(turn, this.#options.readLarge))),
+      answers: await Promise.all(answers.map((answer) => wholeAnswer(answer, this.#options.readLarge))),
       ...defined({ error: task.error }),
     };
   }
@@ -296,17 +296,17 @@ export class Registry {
   }
 
   /** Sets the text that shows what a running task waits for. */
-  waitingFor(id: string, what: string | undefined): void {
+  waitingFor(id: string, reason: string | undefined): void {
     const running = this.#runningTasks.get(id);
-    if (running) running.waitingFor = what;
+    if (running) running.waitingFor = reason;
     this.#options.onChange();
   }
 
   /** Waits until no task is busy. Returns the ids of tasks that are still busy when the timeout expires. */
   async waitForAll(timeoutMs: number, signal?: AbortSignal): Promise<readonly string[]> {
     const busy = (): string[] => this.#fold.all().flatMap((task) => (this.#isBusy(task) ? [task.id] : []));
-    const look = (): readonly string[] | undefined => (busy().length === 0 ? [] : undefined);
-    return (await this.#waiters.until(ANYONE, look, { timeoutMs, signal })) ?? busy();
+    const findEnd = (): readonly string[] | undefined => (busy().length === 0 ? [] : undefined);
+    return (await this.#waiters.until(ANY_TASK, findEnd, { timeoutMs, signal })) ?? busy();
   }
 
   /** Resolves when the log is writable and contains all earlier events. Rejects when the registry is closed. */

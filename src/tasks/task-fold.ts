@@ -17,7 +17,7 @@ const MAX_ACTIVITY_CHARACTERS = 200;
 const CUT_OFF: ReadonlySet<string> = new Set(["interrupted", "rejected", "denied", "timeout"]);
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-type TaskDraft = Mutable<TaskRecord> & { readonly turns: TaskRecord["turns"][number][] };
+type TaskDraft = Mutable<TaskRecord> & { readonly answers: TaskRecord["answers"][number][] };
 type Handlers = { readonly [T in EventType]?: (event: EventOf<T>) => readonly TaskRecord[] };
 
 export class TaskFold {
@@ -191,7 +191,7 @@ export class TaskFold {
       mode: data.mode,
       error: undefined,
       limit: undefined,
-      turns: [],
+      answers: [],
       inbound: [],
       isBriefed: false,
       messages: [],
@@ -232,9 +232,9 @@ export class TaskFold {
       record.changedAt = at;
       record.isCalled = false;
       if (isIdleOrEnded(data.to) && record.sent) record.sent = { ...record.sent, isPast: true };
-      if (data.turn !== undefined) addTurn(record, data, data.turn);
+      if (data.turn !== undefined) addAnswer(record, data, data.turn);
       record.notice = isIdleOrEnded(data.to)
-        ? { to: data.to, turn: record.turns.length, state: "due", by: "notice" }
+        ? { to: data.to, answerNumber: record.answers.length, state: "due", by: "notice" }
         : undefined;
     });
   }
@@ -257,7 +257,13 @@ export class TaskFold {
     const wasCutOff = CUT_OFF.has(data.error?.code ?? "");
     for (const record of touched) {
       if (record.notice?.readBy === data.toolCallId) {
-        if (wasCutOff) record.notice = { to: record.notice.to, turn: record.notice.turn, state: "due", by: "notice" };
+        if (wasCutOff)
+          record.notice = {
+            to: record.notice.to,
+            answerNumber: record.notice.answerNumber,
+            state: "due",
+            by: "notice",
+          };
       } else if (record.mode === "sync" && record.notice?.state === "due" && !wasCutOff) {
         record.notice = { ...record.notice, state: "said", by: "read", readBy: data.toolCallId };
       }
@@ -313,12 +319,12 @@ function markNotified(record: TaskDraft, messageId: string): void {
   record.inbound = [...record.inbound, message.content];
 }
 
-function addTurn(record: TaskDraft, data: EventData<"troupe.task_state">, number: number): void {
+function addAnswer(record: TaskDraft, data: EventData<"troupe.task_state">, number: number): void {
   markNotified(record, record.id);
   const { response = "", responseFile } = data;
   const message = record.inbound.join("\n\n");
   const reason = data.reason ?? "finished";
-  record.turns.push({ number, message, reason, response, ...defined({ responseFile }) });
+  record.answers.push({ number, message, reason, response, ...defined({ responseFile }) });
   record.inbound = [];
 }
 

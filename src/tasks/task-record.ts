@@ -20,7 +20,7 @@ export interface TaskRecord {
   readonly error: string | undefined;
   /** The limit that ended it. */
   readonly limit: TaskLimit | undefined;
-  readonly turns: readonly KeptTurn[];
+  readonly answers: readonly StoredAnswer[];
   /** Messages delivered since its last answer. */
   readonly inbound: readonly string[];
   /** Whether its prompt is in its own conversation. */
@@ -58,7 +58,7 @@ export interface SentWork extends Pick<EventData<"troupe.task_sent">, "session" 
   readonly returned?: Pick<EventData<"troupe.task_returned">, "outcome" | "message">;
 }
 
-export interface KeptTurn {
+export interface StoredAnswer {
   readonly number: number;
   readonly message: string;
   readonly reason: TaskReason;
@@ -82,7 +82,7 @@ export interface Activity {
 /** A transition to idle or ended of which the parent must be notified once. */
 export interface NoticeDue {
   readonly to: TaskStatus;
-  readonly turn: number;
+  readonly answerNumber: number;
   /** `due`: not emitted yet. `said`: in the parent's conversation. `confirmed`: its delivery is logged too. */
   readonly state: "due" | "said" | "confirmed";
   readonly by: "notice" | "read";

@@ -52,7 +52,7 @@ export class TaskRuns {
         .map(async (task) => {
           // It received a message but was not awake yet. The sender expects it to run, so it must be notified of the
           // interruption.
-          if (task.status === "idle") await this.change(task, { kind: "woken" });
+          if (task.status === "idle") await this.change(task, { kind: "resumed" });
           await this.change(task, { kind: "process_gone" });
         }),
     );
@@ -65,7 +65,7 @@ export class TaskRuns {
     if (!running.isStopping && task.status === "idle") {
       const slot = slots.take(task.id, running.stop.signal);
       slot.catch(() => undefined); // stopped while waiting
-      await this.change(task, { kind: "woken" });
+      await this.change(task, { kind: "resumed" });
       this.start(task, slot);
     }
     running.isWaking = false;
@@ -79,7 +79,7 @@ export class TaskRuns {
     const to = next({ status: from, ...defined({ reason: task.reason }) }, signal);
     if (!to) return false;
     const data = { taskId: task.id, from, to: to.status, ...defined({ reason: to.reason }), ...answer };
-    await this.#parts.journal.keep("troupe.task_state", data, () => task.status === to.status);
+    await this.#parts.journal.write("troupe.task_state", data, () => task.status === to.status);
     return true;
   }
 
@@ -132,7 +132,10 @@ export class TaskRuns {
     });
   }
 
-  async #runAgent(task: TaskRecord, running: RunningTask): Promise<AnswerEnd | { kind: "broke"; error: string }> {
+  async #runAgent(
+    task: TaskRecord,
+    running: RunningTask,
+  ): Promise<AnswerEnd | { kind: "runner_failed"; error: string }> {
     const { options } = this.#parts;
     const messages = this.takeMessages(task);
     running.isHolding = true;
@@ -151,14 +154,18 @@ export class TaskRuns {
     } catch (error) {
       if (running.stop.signal.aborted) return { kind: "aborted" };
       options.onDefect?.(error);
-      return { kind: "broke", error: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+      return {
+        kind: "runner_failed",
+        error: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+      };
     }
   }
 
-  async #dataOf(task: TaskRecord, end: AnswerEnd | { kind: "broke"; error: string }): Promise<Answer> {
+  async #dataOf(task: TaskRecord, end: AnswerEnd | { kind: "runner_failed"; error: string }): Promise<Answer> {
     const error = "error" in end ? end.error : end.kind === "limit" ? end.message : undefined;
     const response = "response" in end ? (end.response ?? "") : "";
-    const answerNumber = end.kind === "aborted" || end.kind === "broke" ? {} : { turn: task.turns.length + 1 };
+    const answerNumber =
+      end.kind === "aborted" || end.kind === "runner_failed" ? {} : { turn: task.answers.length + 1 };
     const limit = end.kind === "limit" && { limit: end.limit };
     return {
       ...answerNumber,
@@ -172,7 +179,7 @@ export class TaskRuns {
   async #storeAnswer(response: string): Promise<Answer> {
     if (response.length <= LARGE_CHARACTERS) return { response };
     try {
-      return { responseFile: await this.#parts.options.keepLarge(response) };
+      return { responseFile: await this.#parts.options.storeLarge(response) };
     } catch {
       return { response };
     }
@@ -181,10 +188,10 @@ export class TaskRuns {
   async #endRun(
     task: TaskRecord,
     running: RunningTask,
-    { end, answer }: { end: AnswerEnd | { kind: "broke"; error: string }; answer: Answer },
+    { end, answer }: { end: AnswerEnd | { kind: "runner_failed"; error: string }; answer: Answer },
   ): Promise<void> {
-    if (end.kind === "broke") {
-      await this.#end(task, { kind: "broke" }, answer);
+    if (end.kind === "runner_failed") {
+      await this.#end(task, { kind: "runner_failed" }, answer);
       return;
     }
     if (end.kind !== "failed" && end.kind !== "aborted") await this.#confirmPassed(task, running);
@@ -226,7 +233,7 @@ export class TaskRuns {
     if (task.status !== "idle" || task.reason === "interrupted") return;
     await this.#dismissChildren(task);
     if (fold.childrenOf(task.id).some(({ status }) => !isFinal(status))) return;
-    await runningTasks.runExclusive(task.id, () => this.change(task, { kind: "dismissed" }));
+    await runningTasks.runExclusive(task.id, () => this.change(task, { kind: "parent_ended" }));
   }
 
   /** Whether the agent that started it, or any ancestor, has ended. */
@@ -241,6 +248,6 @@ export class TaskRuns {
     if (messageIds.length === 0) return;
     const data = { taskId: task.id, messageIds };
     const isGone = (): boolean => !task.messages.some(({ id }) => messageIds.includes(id));
-    await this.#parts.journal.keep("troupe.task_message_delivered", data, isGone);
+    await this.#parts.journal.write("troupe.task_message_delivered", data, isGone);
   }
 }

@@ -2,7 +2,7 @@
 import { defined } from "../lib/defined.ts";
 import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/task-port.ts";
 import type { RunningTask } from "./running-tasks.ts";
-import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
+import type { Activity, StoredAnswer, TaskMessage, TaskRecord } from "./task-record.ts";
 import { isFinal, isIdleOrEnded } from "./task-state.ts";
 
 export interface TaskSnapshot {
@@ -26,7 +26,7 @@ export interface TaskSnapshot {
   readonly reason?: TaskReason;
   /** Accepted messages that are not delivered yet. */
   readonly messageQueue: readonly TaskMessage[];
-  readonly turnHistory: readonly KeptTurn[];
+  readonly turnHistory: readonly StoredAnswer[];
   readonly latestResponse?: string;
   readonly result?: string;
   readonly error?: string;
@@ -58,8 +58,8 @@ export function snapshotOf(
   task: TaskRecord,
   { running, abort }: { running: RunningTask | undefined; abort: TaskSnapshot["abort"] },
 ): TaskSnapshot {
-  const { spec, parentId, turns, status } = task;
-  const latest = turns.at(-1)?.response;
+  const { spec, parentId, answers, status } = task;
+  const latest = answers.at(-1)?.response;
   return {
     id: task.id,
     type: "agent",
@@ -69,14 +69,14 @@ export function snapshotOf(
     agentType: spec.agentName,
     displayName: spec.agentDisplayName,
     description: spec.description,
-    prompt: task.inbound.at(-1) ?? turns.at(-1)?.message ?? spec.prompt,
+    prompt: task.inbound.at(-1) ?? answers.at(-1)?.message ?? spec.prompt,
     ...defined({ modelOverride: spec.model, resolvedModel: task.model }),
     executionMode: task.mode,
     canPromoteToBackground: task.mode === "sync" && parentId === undefined && !isIdleOrEnded(status),
     status,
     ...defined({ reason: task.reason }),
     messageQueue: task.messages,
-    turnHistory: turns,
+    turnHistory: answers,
     ...defined({ latestResponse: latest }),
     ...(status === "completed" && latest !== undefined && { result: latest }),
     ...defined({ error: task.error }),
@@ -91,11 +91,11 @@ export function snapshotOf(
 }
 
 function progressOf(
-  { turns, usage, latestIntent, recentActivity }: TaskRecord,
+  { answers, usage, latestIntent, recentActivity }: TaskRecord,
   running: RunningTask | undefined,
 ): TaskProgress {
   return {
-    turns: turns.length,
+    turns: answers.length,
     modelCalls: usage.calls,
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,

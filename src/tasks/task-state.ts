@@ -19,10 +19,10 @@ export type TaskSignal =
    */
   | { readonly kind: "answer_ended"; readonly outcome: AnswerOutcome; readonly continues: boolean }
   /** The runner threw an error. */
-  | { readonly kind: "broke" }
-  | { readonly kind: "woken" }
+  | { readonly kind: "runner_failed" }
+  | { readonly kind: "resumed" }
   /** No more messages can arrive because the agent that started it has ended. */
-  | { readonly kind: "dismissed" }
+  | { readonly kind: "parent_ended" }
   | { readonly kind: "stopped" }
   /** It was running or queued in a process that has ended. */
   | { readonly kind: "process_gone" };
@@ -40,12 +40,12 @@ export function next(state: TaskState, signal: TaskSignal): TaskState | undefine
       return signal.kind === "stopped" ? stopped : undefined;
     case "running":
       if (signal.kind === "answer_ended") return afterAnswer(signal.outcome, signal.continues);
-      if (signal.kind === "broke") return { status: "failed", reason: "error" };
+      if (signal.kind === "runner_failed") return { status: "failed", reason: "error" };
       if (signal.kind === "process_gone") return { status: "idle", reason: "interrupted" };
       return signal.kind === "stopped" ? stopped : undefined;
     case "idle":
-      if (signal.kind === "woken") return queued;
-      if (signal.kind === "dismissed") return dismissed(state.reason ?? "interrupted");
+      if (signal.kind === "resumed") return queued;
+      if (signal.kind === "parent_ended") return dismissed(state.reason ?? "interrupted");
       return signal.kind === "stopped" ? stopped : undefined;
     case "completed":
     case "failed":
@@ -76,7 +76,7 @@ function afterAnswer(outcome: AnswerOutcome, continues: boolean): TaskState {
   return continues ? { status: "idle", reason } : ended(reason);
 }
 
-/** An idle agent ends as completed, or as cancelled if its last turn gave no answer. */
+/** An idle agent ends as completed, or as cancelled if its last message got no answer. */
 function dismissed(reason: TaskReason): TaskState {
   return { status: reason === "finished" ? "completed" : "cancelled", reason };
 }

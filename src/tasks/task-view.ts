@@ -1,9 +1,9 @@
 /** Views of tasks for agents and users, derived from the fold. */
 import { defined } from "../lib/defined.ts";
-import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/task-port.ts";
+import type { TaskAnswer, TaskScope, TaskView } from "../tools/agents/task-port.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
-import { addUsage, type KeptTurn, noUsage, type TaskRecord, type TaskUsage } from "./task-record.ts";
+import { addUsage, noUsage, type StoredAnswer, type TaskRecord, type TaskUsage } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
 
 export type Relation = TaskView["relation"];
@@ -71,7 +71,7 @@ export function taskViewOf(task: TaskRecord, { fold, running, viewer, now, waiti
     startedAt,
     elapsedMs: since(task.endedAt ?? now, startedAt),
     activeMs,
-    turns: task.turns.length,
+    turns: task.answers.length,
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,
     costUsd: usage.costUsd,
@@ -91,9 +91,12 @@ function ownTree(worktree: string, taskId: string): string {
   return /[\\/]worktrees$/.test(worktree) ? `${worktree}/${taskId}` : worktree;
 }
 
-/** Returns the turn with its complete answer, read from a file if necessary. */
-export async function wholeTurn(turn: KeptTurn, readLarge: (file: string) => Promise<string>): Promise<TaskTurn> {
-  const { number, message, response, responseFile } = turn;
+/** Returns the answer with its complete text, read from a file if necessary. */
+export async function wholeAnswer(
+  answer: StoredAnswer,
+  readLarge: (file: string) => Promise<string>,
+): Promise<TaskAnswer> {
+  const { number, message, response, responseFile } = answer;
   if (responseFile === undefined) return { number, message, response };
   try {
     return { number, message, response: await readLarge(responseFile) };

@@ -76,11 +76,11 @@ export function waitEnd(
   {
     isBusy,
     wasSync,
-    sinceTurn,
-  }: { readonly isBusy: boolean; readonly wasSync: boolean; readonly sinceTurn: number | undefined },
+    sinceAnswer,
+  }: { readonly isBusy: boolean; readonly wasSync: boolean; readonly sinceAnswer: number | undefined },
 ): WaitEnd | undefined {
   if (isFinal(task.status)) return "ended";
   if (!isBusy) return "idle";
-  if (sinceTurn !== undefined && task.turns.length > sinceTurn) return "turn";
+  if (sinceAnswer !== undefined && task.answers.length > sinceAnswer) return "answered";
   return wasSync && task.mode === "background" ? "promoted" : undefined;
 }

@@ -185,7 +185,7 @@ export interface ModelBlock extends Placed {
   readonly cause: string | undefined;
 }
 
-/** An agent in the background came to rest; in the transcript of the agent that started it. */
+/** An agent in the background became idle or ended; in the transcript of the agent that started it. */
 export interface AgentBlock extends Placed {
   readonly kind: "agent";
   readonly childId: string;

@@ -124,7 +124,7 @@ function stateChanged(step: FoldStep, data: EventData<"troupe.task_state">) {
   agent.modelWait = undefined;
   if (response !== undefined) agent.result = clip(response, MAX_RESULT);
   if (isBusy(agent)) return resume(agent, { at, isNew: !wasBusy || to === "running" });
-  rest(view, agent, at);
+  becameIdle(view, agent, at);
   // The card of a call that waited for it shows its answer. An agent that was idle has done nothing since.
   if (wasBusy && !agent.isAwaited) announce(step, agent);
 }
@@ -136,7 +136,7 @@ function resume(agent: AgentDraft, { at, isNew }: { at: number; isNew: boolean }
   if (agent.status === "running") agent.spentBefore = agent.spent;
 }
 
-function rest(view: ViewDraft, agent: AgentDraft, at: number) {
+function becameIdle(view: ViewDraft, agent: AgentDraft, at: number) {
   agent.endedAt ??= at;
   agent.streaming = undefined;
   agent.tools.clear();
@@ -205,11 +205,11 @@ function ended(step: FoldStep) {
   const { view, event, at } = step;
   if (event.type !== "subagent.completed" && event.type !== "subagent.failed") return;
   const agent = view.agents.get(event.agentId ?? event.data.toolCallId);
-  // An agent with task states can rest between two messages, or outlive its process.
+  // An agent with task states can be idle between two messages, or outlive its process.
   if (!agent || agent.isTracked) return;
   agent.status = event.type === "subagent.failed" ? "failed" : event.data.cancelled ? "cancelled" : "completed";
   agent.error = event.type === "subagent.failed" ? clip(event.data.error, MAX_ERROR) : undefined;
-  rest(view, agent, at);
+  becameIdle(view, agent, at);
   if (!agent.isAwaited) announce(step, agent);
 }
 
@@ -256,5 +256,5 @@ function sidekickEnded({ view, at, event }: FoldStep, data: EventData<"troupe.si
   agent.status =
     reason === "finished" ? "completed" : reason === "error" || reason === "limit" ? "failed" : "cancelled";
   agent.error = error && clip(error, MAX_ERROR);
-  rest(view, agent, at);
+  becameIdle(view, agent, at);
 }

@@ -110,7 +110,7 @@ function fileMethods(parts: OwnParts): Methods {
     "web.blame": (params) => {
       const path = requireText(params, "path");
       if (!isAbsolute(path)) throw new TroupeError("usage", "The path must be absolute.");
-      return blameLine(path, Number(params.line), { home: runtime.home, store: runtime.store, disk, stamp });
+      return blameLine(path, Number(params.line), { stateRoot: runtime.home, store: runtime.store, disk, stamp });
     },
   };
 }

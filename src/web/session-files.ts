@@ -1,9 +1,9 @@
 /** Files that a session changed: diffs, undo, worktrees of its agents, and forks with the files of an earlier moment. */
 import { basename, join, relative, sep } from "node:path";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
-import { Checkpoints, type KeptChange } from "../checkpoints/checkpoints.ts";
-import { KeptTexts } from "../checkpoints/kept-texts.ts";
+import { Checkpoints, type StoredChange } from "../checkpoints/checkpoints.ts";
 import { takeSteps } from "../checkpoints/restore-steps.ts";
+import { StoredTexts } from "../checkpoints/stored-texts.ts";
 import { undo } from "../checkpoints/undo.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { isEnvironmentFile } from "../lib/protected-names.ts";
@@ -47,7 +47,7 @@ export class SessionFiles {
   /** Returns the changes that are not undone, the last one first. */
   async changes(sessionId: string): Promise<readonly ChangeStep[]> {
     const checkpoints = this.#checkpoints(sessionId);
-    const texts = new KeptTexts(checkpoints);
+    const texts = new StoredTexts(checkpoints);
     const { structuredPatch, formatPatch, OMIT_HEADERS } = await import("diff");
     const steps: ChangeStep[] = [];
     for (const change of (await allChanges(checkpoints)).reverse()) {
@@ -151,7 +151,7 @@ export class SessionFiles {
     const { disk } = this.#parts;
     const { forkId, cwd, time } = at;
     const folder = this.#treeFolder(forkId, true);
-    const mayCopy = mayFork({ home: this.#parts.runtime.home, cwd, disk });
+    const mayCopy = mayFork({ stateRoot: this.#parts.runtime.home, cwd, disk });
     const origin = { repository: cwd, includeUncommitted: true, mayCopy };
     const tree = await createWorktree({ ...origin, folder, sessionId: forkId, taskId: "fork", disk });
     const top = tree.cwd === tree.root ? cwd : cwd.slice(0, cwd.length - relative(tree.root, tree.cwd).length - 1);
@@ -183,7 +183,7 @@ export class SessionFiles {
 
   #checkpoints(sessionId: string): Checkpoints {
     const { disk, stamp, runtime } = this.#parts;
-    const seal = undoSeal({ home: runtime.home, disk });
+    const seal = undoSeal({ stateRoot: runtime.home, disk });
     return new Checkpoints({ directory: this.#folder(sessionId), disk, stamp, seal });
   }
 
@@ -200,7 +200,7 @@ export class SessionFiles {
 const isLeftOut = (path: string): boolean => path.split(sep).includes(".git") || isEnvironmentFile(basename(path));
 
 /** Changes that are not undone and files that commands created, in the order in which they were recorded. */
-async function allChanges(checkpoints: Checkpoints): Promise<KeptChange[]> {
+async function allChanges(checkpoints: Checkpoints): Promise<StoredChange[]> {
   const all = [...(await checkpoints.changes()), ...(await checkpoints.creations())];
   return all.sort((one, other) => one.seq - other.seq);
 }

@@ -7,7 +7,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { SessionRequest } from "../../src/runtime/session-request.ts";
-import { limitsOfMainAgent } from "../../src/runtime/setup/preselect.ts";
+import { limitsOfMainAgent } from "../../src/runtime/setup/select-main-agent.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { troupe } from "../support/troupe.ts";

@@ -160,7 +160,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
         ["a", "completed", "finished"],
         ["b", "idle", "interrupted"],
       ]);
-      expect((await again.agents.tasks?.report("a"))?.turns.at(-1)?.response).toContain("one file");
+      expect((await again.agents.tasks?.report("a"))?.answers.at(-1)?.response).toContain("one file");
       await again.sendAndWait({ prompt: "what happened?" });
       expect(JSON.stringify(requests("main").at(-1)?.messages)).toMatch(/cut off|interrupted/);
       expect(checkTasks(again.events, { settled: true })).toEqual([]);
@@ -207,7 +207,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
         "idle",
         "The agent ended with its process and cannot be continued.",
       ]);
-      expect(report?.turns[0]?.response).toBe("first answer");
+      expect(report?.answers[0]?.response).toBe("first answer");
     });
   });
 
@@ -218,7 +218,7 @@ describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
       const again = await reopen();
       await again.sendAndWait({ prompt: "ask it" });
       await again.agents.tasks?.waitForAll(HANG_MS);
-      expect((await again.agents.tasks?.report("a"))?.turns.map(({ response }) => response)).toEqual([
+      expect((await again.agents.tasks?.report("a"))?.answers.map(({ response }) => response)).toEqual([
         "first answer",
         "second answer",
       ]);

@@ -152,7 +152,7 @@ describe("rem-agent", () => {
         // What the agent says is not the result: what became of the board is.
         const told = await session.agents.tasks?.report("rem-consolidate");
         expect(told).toMatchObject({ task: { agentType: "rem-agent" } });
-        expect(told?.turns[0]?.response).toMatch(
+        expect(told?.answers[0]?.response).toMatch(
           /^1 item added \(test-command\), 1 item pruned \(item-1\)\. To take it back/,
         );
         const [last] = await board.changes();

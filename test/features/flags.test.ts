@@ -81,7 +81,7 @@ const probes: Record<Flag, Probe> = {
           const again = await reopen();
           await again.sendAndWait({ prompt: "ask it" });
           await again.agents.tasks?.waitForAll(HANG_MS);
-          return (await again.agents.tasks?.report("a"))?.turns.map(({ response }) => response);
+          return (await again.agents.tasks?.report("a"))?.answers.map(({ response }) => response);
         },
       ),
     on: ["words", "more words"],

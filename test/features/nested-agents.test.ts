@@ -107,7 +107,7 @@ describe("an agent that starts another", () => {
     await onStage(steps, {}, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
       await expect.poll(() => session.agents.tasks?.view("inner")?.status).toBe("completed");
-      expect((await session.agents.tasks?.report("inner"))?.turns.at(-1)?.response).toBe("twelve metres");
+      expect((await session.agents.tasks?.report("inner"))?.answers.at(-1)?.response).toBe("twelve metres");
     });
   });
 });

@@ -168,7 +168,7 @@ describe("an agent in the background", () => {
       ]);
       expect(session.agents.tasks?.get("a")).toMatchObject({
         status: "idle",
-        turns: [
+        answers: [
           { number: 1, response: "a lighthouse" },
           { number: 2, message: "and how tall?", response: "twelve metres" },
         ],

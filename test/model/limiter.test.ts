@@ -129,7 +129,7 @@ describe("a rate limit that hits a hundred agents at once", () => {
 });
 
 describe("an outage", () => {
-  it("an outage opens the breaker after five failures in a row; then one probe in 30 s decides for all", async () => {
+  it("an outage blocks the gate after five failures in a row; then one probe in 30 s decides for all", async () => {
     const stamp = virtualClock();
     const opensAt = stamp.monotonic() + 40_000;
     const provider = scripted(stamp, (_n, now) => (now < opensAt ? failing(modelError("network")) : done), 5);

@@ -95,7 +95,7 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "memory-count-untold",
     file: "src/runtime/knowledge/memory-gate.ts",
-    find: 'onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),',
+    find: 'onRecall: (recalled) => void channel.emit("troupe.memory_recalled", recalled),',
     replace: "onRecall: () => undefined,",
     test: "test/features/memory-rights.test.ts",
     title: "MEM-56",

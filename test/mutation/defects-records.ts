@@ -88,7 +88,7 @@ export const recordsDefects: readonly Defect[] = [
     file: "src/tasks/task-state.ts",
     find: '    case "cancelled":\n      return undefined;',
     replace:
-      '      return undefined;\n    case "cancelled":\n      return signal.kind === "woken" ? queued : undefined;',
+      '      return undefined;\n    case "cancelled":\n      return signal.kind === "resumed" ? queued : undefined;',
     test: "test/tasks/task-state.test.ts",
     title: "ORC-32 a task follows the listed transitions only, ends at most once, and stays ended",
     why: "A cancelled task could run again.",

@@ -112,7 +112,7 @@ async function expectContinuable({ session, registry, requests }: TakenUp): Prom
     if (status !== "idle") continue;
     expect(await registry.send(id, "continue")).toEqual({ id, outcome: "delivered" });
     await registry.wait(id, { timeoutMs: 60_000 });
-    const { turns: answers } = await registry.report(id);
+    const { answers } = await registry.report(id);
     expect(answers).toHaveLength(turns + 1);
     expect(answers.at(-1)?.response).toBe(`${id} continued`);
   }

@@ -27,24 +27,24 @@ export interface RealAgentPool {
 export async function realAgentPool(
   how: RealAgentPool,
 ): Promise<{ session: Session; registry: Registry; close(): Promise<void> }> {
-  const { home, cwd, provider, maxConcurrency } = how;
+  const { home: stateRoot, cwd, provider, maxConcurrency } = how;
   const environment = {
     PATH: process.env.PATH,
-    HOME: home,
+    HOME: stateRoot,
     TROUPE_BASE_URL: how.baseUrl ?? "http://127.0.0.1:9/v1",
     TROUPE_API_KEY: "mock",
     TROUPE_MODEL: "mock-model",
     TROUPE_WIRE_API: "completions",
     TROUPE_NO_DISCOVERY: "1",
   };
-  const store = jsonlStore({ root: home, disk, stamp });
+  const store = jsonlStore({ root: stateRoot, disk, stamp });
   const log = await store.create("one");
-  const past = pastSessions({ home, store, disk });
-  const shared = processParts({ environment, home, disk });
+  const past = pastSessions({ stateRoot, store, disk });
+  const shared = processParts({ environment, stateRoot, disk });
   const { options, started } = await prepareSession({ cwd, permissions: how.permissions ?? {} }, log, {
-    ...{ environment, home, disk, stamp, shared, store, past, tools: builtinTools },
+    ...{ environment, stateRoot, disk, stamp, shared, store, past, tools: builtinTools },
     ...{ lastModel: undefined, identity: undefined },
-    models: models({ environment, home, stamp }),
+    models: models({ environment, stateRoot, stamp }),
   });
   const { agentPool } = options;
   if (!agentPool) throw new Error("the session has no agent pool");

@@ -5,7 +5,7 @@ import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
-import { keptRewinds } from "../../src/runtime/sessions/kept-rewinds.ts";
+import { storedRewinds } from "../../src/runtime/sessions/stored-rewinds.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
@@ -111,14 +111,24 @@ async function atEveryOperation(
 const storeOf = (home: string, disk: Disk = nodeDisk) => jsonlStore({ root: home, disk, stamp: systemStamp });
 
 async function rewound(home: string, disk: Disk): Promise<void> {
-  const { rewinds, close } = await keptRewinds(ID, { home, store: storeOf(home, disk), disk, stamp: systemStamp });
+  const { rewinds, close } = await storedRewinds(ID, {
+    stateRoot: home,
+    store: storeOf(home, disk),
+    disk,
+    stamp: systemStamp,
+  });
   const [, second] = await rewinds.points();
   await rewinds.rewind(second?.eventId ?? "", { files: true });
   await close();
 }
 
 async function restored(home: string, disk: Disk): Promise<void> {
-  const { rewinds, close } = await keptRewinds(ID, { home, store: storeOf(home, disk), disk, stamp: systemStamp });
+  const { rewinds, close } = await storedRewinds(ID, {
+    stateRoot: home,
+    store: storeOf(home, disk),
+    disk,
+    stamp: systemStamp,
+  });
   await rewinds.restore({ files: true });
   await close();
 }

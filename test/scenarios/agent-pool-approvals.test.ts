@@ -57,7 +57,7 @@ describe("an agent that needs an approval", () => {
     expect(registry.view("asker")?.status).toBe("running");
     answer.resolve();
     expect(await sent).toMatchObject({ kind: "done" });
-    expect((await registry.report("asker")).turns[0]?.response).toContain("asked");
+    expect((await registry.report("asker")).answers[0]?.response).toContain("asked");
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
     await close();
   });

@@ -35,7 +35,7 @@ const verbs = {
   "stop waiting": {
     async act({ registry }: Cell) {
       const stop = new AbortController();
-      const waiting = registry.wait("b1", { timeoutMs: 60_000, sinceTurn: 5, signal: stop.signal });
+      const waiting = registry.wait("b1", { timeoutMs: 60_000, sinceAnswer: 5, signal: stop.signal });
       stop.abort();
       await waiting.catch(() => undefined);
     },

@@ -62,7 +62,7 @@ describe("the budget of a tree of agents", () => {
     // With nobody else at work, what is left is enough.
     expect(await done).toEqual({ kind: "done", answer: "both" });
     expect(session.agents.tasks?.view("small")).toMatchObject({ status: "failed", reason: "limit" });
-    expect((await session.agents.tasks?.report("small"))?.turns).toMatchObject([{ response: "so far" }]);
+    expect((await session.agents.tasks?.report("small"))?.answers).toMatchObject([{ response: "so far" }]);
     expect(session.agents.tasks?.view("big")).toMatchObject({ status: "completed" });
     expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });

@@ -110,7 +110,7 @@ describe("coordinated workers", () => {
       status: "completed",
       mode: "background",
     });
-    expect((await session.agents.tasks?.report("a"))?.turns.at(-1)?.response).toContain("found it");
+    expect((await session.agents.tasks?.report("a"))?.answers.at(-1)?.response).toContain("found it");
     expect(checkTasks(session.events, { settled: true })).toEqual([]);
   });
 

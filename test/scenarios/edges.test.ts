@@ -166,7 +166,8 @@ describe("a refused message", () => {
         return new Proxy(log, {
           get(target, name) {
             if (name === "append" && full) return async () => Promise.reject(new Error("no room"));
-            if (name === "recover") return async () => (full ? Promise.reject(new Error("no room")) : undefined);
+            if (name === "repairAfterFailedWrite")
+              return async () => (full ? Promise.reject(new Error("no room")) : undefined);
             const value = Reflect.get(target, name);
             return typeof value === "function" ? value.bind(target) : value;
           },

@@ -43,7 +43,7 @@ function stage(): Stage {
   const space = workspace();
   const session = join(space.root, "../session");
   const open = (disk: Disk = nodeDisk) =>
-    new Checkpoints({ directory: session, disk, stamp: fauxStamp(), turn: () => made.turn });
+    new Checkpoints({ directory: session, disk, stamp: fauxStamp(), messageId: () => made.turn });
   let calls = 0;
   const checkpoints = open();
   const files = rememberedFiles({ keep: (changes) => checkpoints.keep(changes) });
@@ -127,7 +127,7 @@ describe("undo", () => {
     }
     await undo({ kind: "back-to", toolCallId: "call_4" }, { checkpoints: made.checkpoints, disk: nodeDisk });
     expect(readFileSync(path, "utf8")).toBe("3");
-    await undo({ kind: "turn" }, { checkpoints: made.checkpoints, disk: nodeDisk });
+    await undo({ kind: "message" }, { checkpoints: made.checkpoints, disk: nodeDisk });
     expect(readFileSync(path, "utf8")).toBe("1");
     const unknown = undo({ kind: "back-to", toolCallId: "call_9" }, { checkpoints: made.checkpoints, disk: nodeDisk });
     await expect(unknown).rejects.toThrow("Call call_9 made no changes in this session.");
@@ -140,14 +140,14 @@ describe("undo", () => {
     writeFileSync(path, "by hand");
     const after = made.tree();
     const { checkpoints } = made;
-    expect(await undo({ kind: "turn" }, { checkpoints, disk: nodeDisk })).toEqual({
+    expect(await undo({ kind: "message" }, { checkpoints, disk: nodeDisk })).toEqual({
       restored: [],
       conflicts: [path],
       savedAs: {},
       left: [],
     });
     expect(made.tree()).toEqual(after);
-    const forced = await undo({ kind: "turn" }, { checkpoints, disk: nodeDisk, force: true });
+    const forced = await undo({ kind: "message" }, { checkpoints, disk: nodeDisk, force: true });
     expect(readFileSync(path, "utf8")).toBe(oldBytes);
     expect(readFileSync(forced.savedAs[path] ?? "", "utf8")).toBe("by hand");
   });
@@ -167,7 +167,7 @@ describe("undo", () => {
     const probe = stage();
     await change(probe);
     const counted = countOperations(nodeDisk);
-    await undo({ kind: "turn" }, { checkpoints: probe.reopened(counted.disk), disk: counted.disk });
+    await undo({ kind: "message" }, { checkpoints: probe.reopened(counted.disk), disk: counted.disk });
     const goal = probe.tree();
     expect(counted.operations.length).toBeGreaterThan(10);
     for (let at = 1; at <= counted.operations.length; at++) {
@@ -175,8 +175,8 @@ describe("undo", () => {
       await change(made);
       // From then on nothing reaches the disk, as if the process were dead.
       const disk = faultDisk(nodeDisk, { at, fault: { kind: "fail", code: "EIO", lasting: true } });
-      await expect(undo({ kind: "turn" }, { checkpoints: made.reopened(disk), disk })).rejects.toThrow();
-      await undo({ kind: "turn" }, { checkpoints: made.reopened(), disk: nodeDisk }).catch((error: unknown) => {
+      await expect(undo({ kind: "message" }, { checkpoints: made.reopened(disk), disk })).rejects.toThrow();
+      await undo({ kind: "message" }, { checkpoints: made.reopened(), disk: nodeDisk }).catch((error: unknown) => {
         expect(String(error)).toContain("nothing to undo");
       });
       expect(withoutTemporaries(made.tree()), `operation ${at}`).toEqual(goal);
@@ -263,7 +263,7 @@ describe("checkpoints of whole folders", () => {
     const made = stage();
     plant(made);
     const before = made.tree();
-    const kept = await made.checkpoints.keepTree([join(made.root, "data")], "call_rm");
+    const kept = await made.checkpoints.storeTree([join(made.root, "data")], "call_rm");
     rmSync(join(made.root, "data"), { recursive: true });
     await kept.settle();
     await undo({ kind: "last" }, { checkpoints: made.reopened(), disk: nodeDisk });
@@ -274,7 +274,7 @@ describe("checkpoints of whole folders", () => {
     const made = stage();
     plant(made);
     const before = made.tree();
-    await made.checkpoints.keepTree([join(made.root, "data")], "call_rm");
+    await made.checkpoints.storeTree([join(made.root, "data")], "call_rm");
     rmSync(join(made.root, "data/deep"), { recursive: true });
     made.write("data/new.txt", "new");
     await undo({ kind: "last" }, { checkpoints: made.reopened(), disk: nodeDisk });
@@ -286,7 +286,7 @@ describe("checkpoints of whole folders", () => {
   it("checkpoints of whole folders are not read in full when a command made all of their files huge", async () => {
     const made = stage();
     const paths = ["a", "b", "c", "d"].map((name) => made.write(`data/${name}`, name));
-    const kept = await made.checkpoints.keepTree([join(made.root, "data")], "call_grow");
+    const kept = await made.checkpoints.storeTree([join(made.root, "data")], "call_grow");
     for (const path of paths.slice(0, 3)) truncateSync(path, 60 * 1024 * 1024);
     rmSync(join(made.root, "data/d"));
     await kept.settle();
@@ -299,7 +299,7 @@ describe("checkpoints of whole folders", () => {
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, "secret"), "key");
     symlinkSync(outside, join(root, "swapped"));
-    const kept = await checkpoints.keepTree([join(root, "swapped/secret")], "call_1");
+    const kept = await checkpoints.storeTree([join(root, "swapped/secret")], "call_1");
     expect(kept.unreadable).toEqual([join(root, "swapped/secret")]);
     rmSync(join(outside, "secret"));
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
@@ -309,7 +309,7 @@ describe("checkpoints of whole folders", () => {
     const made = stage();
     const path = made.write("big.bin", "");
     truncateSync(path, 65 * 1024 * 1024);
-    await expect(made.checkpoints.keepTree([path], "call_1")).rejects.toThrow(
+    await expect(made.checkpoints.storeTree([path], "call_1")).rejects.toThrow(
       `${path}: more than 64 MiB or 10000 files, too large to copy.`,
     );
     expect(existsSync(join(made.session, "checkpoints"))).toBe(false);

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import type { KeptChange } from "../../src/checkpoints/checkpoints.ts";
+import type { StoredChange } from "../../src/checkpoints/checkpoints.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { changesSince } from "../../src/session/rewind/rewind-files.ts";
 import { removedPart } from "../../src/session/rewind/rewind-points.ts";
 
 const missing = { kind: "missing" } as const;
 
-const change = (seq: number, turn: string, toolCallId: string, time: string): KeptChange => ({
+const change = (seq: number, turn: string, toolCallId: string, time: string): StoredChange => ({
   ...{ seq, turn, toolCallId, time, path: `/w/${seq}` },
   ...{ before: missing, after: missing, folders: [] },
 });

@@ -30,7 +30,7 @@ it("stored files are sealed, and are restored byte for byte, also by a later pro
   mkdirSync(work);
   writeFileSync(one, PASSWORD);
   writeFileSync(two, binary);
-  const tree = await checkpointsAt(session, key).keepTree([work], "call_1");
+  const tree = await checkpointsAt(session, key).storeTree([work], "call_1");
   rmSync(two);
   writeFileSync(one, "");
   await tree.settle();
@@ -44,8 +44,8 @@ it("stored files are sealed, and are restored byte for byte, also by a later pro
 it("checkpoints read content stored before sealing existed, and report content sealed with another key", async () => {
   await using folder = await tempFolder();
   const [session, key] = [folder.at("session"), folder.at("home/undo.key")];
-  const old = await checkpointsAt(session).keepObject(Buffer.from("old"));
-  const sealed = await checkpointsAt(session, key).keepObject(Buffer.from("new"));
+  const old = await checkpointsAt(session).storeObject(Buffer.from("old"));
+  const sealed = await checkpointsAt(session, key).storeObject(Buffer.from("new"));
   expect(String(await checkpointsAt(session, key).object(old))).toBe("old");
   expect(String(await checkpointsAt(session, key).object(sealed))).toBe("new");
   rmSync(key);

@@ -92,7 +92,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     expect(second.events).toEqual(messages(2));
     expect(second.heldBy).toMatchObject({ pid: process.pid });
     await expect(second.append(message(3), barrier)).rejects.toMatchObject({ kind: "storage" });
-    await expect(second.recover()).rejects.toMatchObject({ kind: "storage" });
+    await expect(second.repairAfterFailedWrite()).rejects.toMatchObject({ kind: "storage" });
     await expect(second.writeFile("a", "b")).rejects.toMatchObject({ kind: "storage" });
     await expect(store.remove("one")).rejects.toMatchObject({ kind: "storage" });
     await second.close();

@@ -49,7 +49,7 @@ test("a failed append at the client refuses others until recover removes what wa
   await expect(log.append(message(2), barrier)).rejects.toMatchObject(failure);
   await expect(log.append(message(2), barrier)).rejects.toMatchObject(failure);
   provider.before = () => undefined;
-  await log.recover();
+  await log.repairAfterFailedWrite();
   expect(provider.files.get(LOG)).toBe(acknowledged);
   await log.append(message(2), barrier);
   await log.close();
@@ -66,7 +66,7 @@ test("recovery refuses a log at the client that another program has changed", as
   await expect(log.append(message(2), barrier)).rejects.toMatchObject({ kind: "storage" });
   provider.before = () => undefined;
   provider.files.set(LOG, "");
-  await expect(log.recover()).rejects.toMatchObject({
+  await expect(log.repairAfterFailedWrite()).rejects.toMatchObject({
     kind: "storage",
     message: expect.stringContaining("was changed"),
   });

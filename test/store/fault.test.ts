@@ -74,7 +74,7 @@ describe("the store at every operation of a session", () => {
         const root = temporaryFolder();
         const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
         const acknowledged = await writeSession(log, async () => {
-          await log.recover();
+          await log.repairAfterFailedWrite();
           return true;
         });
         await log.close().catch(() => undefined);
@@ -94,7 +94,7 @@ describe("the store at every operation of a session", () => {
         const root = temporaryFolder();
         const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
         const acknowledged = await writeSession(log, async () => {
-          await expect(log.recover()).rejects.toMatchObject({ kind: "storage" });
+          await expect(log.repairAfterFailedWrite()).rejects.toMatchObject({ kind: "storage" });
           await expect(log.append(message(99), { barrier: false })).rejects.toMatchObject({ kind: "storage" });
           return false;
         });
@@ -111,9 +111,9 @@ describe("the store at every operation of a session", () => {
       const root = temporaryFolder();
       const log = await realStore(root, { disk: faultDisk(hastyDisk, plan) }).create("one");
       const acknowledged = await writeSession(log, async () => {
-        await log.recover().catch(() => undefined);
+        await log.repairAfterFailedWrite().catch(() => undefined);
         plan.healed = true;
-        await log.recover();
+        await log.repairAfterFailedWrite();
         return true;
       });
       expect(acknowledged).toEqual(idsOf(messages(EVENTS)));
@@ -139,7 +139,7 @@ test("concurrent appends fail together, with the cause in the message", async ()
   expect(results).toMatchObject(Array(5).fill({ status: "rejected", reason: failure }));
   await expect(log.append(message(9), { barrier: false })).rejects.toMatchObject(failure);
   await expect(log.flush()).rejects.toMatchObject(failure);
-  await log.recover();
+  await log.repairAfterFailedWrite();
   await log.append(message(2), { barrier: true });
   await log.close();
   expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
@@ -152,7 +152,7 @@ test("acknowledged events without a sync are written to a new file after a faile
   await log.append(message(1), { barrier: false });
   const before = statSync(logPath(root)).ino;
   await expect(log.append(message(2), { barrier: true })).rejects.toMatchObject({ kind: "storage" });
-  await log.recover();
+  await log.repairAfterFailedWrite();
   expect(statSync(logPath(root)).ino).not.toBe(before);
   await log.append(message(2), { barrier: true });
   await log.close();
@@ -179,9 +179,9 @@ describe("a torn log", () => {
         expect(idsOf(log.events)).toEqual(idsOf(messages(3)));
         expect(log.damage).toMatchObject([{ kind: "torn_tail", line: 4, bytes: 11 }]);
         plan.healed = true;
-        await log.recover().catch(() => log.recover());
+        await log.repairAfterFailedWrite().catch(() => log.repairAfterFailedWrite());
         await log.append(message(4), { barrier: true }).catch(async () => {
-          await log.recover();
+          await log.repairAfterFailedWrite();
           await log.append(message(4), { barrier: true });
         });
         await log.close();

@@ -81,7 +81,7 @@ test("a log that another program made longer is not overwritten", async () => {
   writeFileSync(path, `${JSON.stringify(message(2))}\n`, { flag: "a" });
   const failure = { kind: "storage", message: `${path} was changed by another program.` };
   await expect(log.append(message(3), barrier)).rejects.toMatchObject(failure);
-  await expect(log.recover()).rejects.toMatchObject(failure);
+  await expect(log.repairAfterFailedWrite()).rejects.toMatchObject(failure);
   await log.close();
   expect((await store.read("one")).events).toEqual(messages(2));
 });

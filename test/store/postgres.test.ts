@@ -71,7 +71,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     expect(other.heldBy).toBeUndefined();
     await other.append(message(2), barrier);
     await expect(log.append(message(3), barrier)).rejects.toThrow("Another process has taken over");
-    await expect(log.recover()).rejects.toThrow("Another process has taken over");
+    await expect(log.repairAfterFailedWrite()).rejects.toThrow("Another process has taken over");
     await expect(log.writeSummary({} as never)).rejects.toMatchObject({ kind: "storage" });
     await other.close();
     expect((await second.read(id)).events).toEqual(messages(2));
@@ -255,7 +255,7 @@ describe.runIf(programs !== undefined)("sessions in Postgres", () => {
     }
     await expect
       .poll(() =>
-        log.recover().then(
+        log.repairAfterFailedWrite().then(
           () => true,
           () => false,
         ),

@@ -95,7 +95,13 @@ function logsOf(sessions: Sessions): Pick<Store, "create" | "open"> {
       const refuse = async (): Promise<never> => {
         throw heldError(sessionId);
       };
-      const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
+      const refused = {
+        append: refuse,
+        repairAfterFailedWrite: refuse,
+        writeAsset: refuse,
+        writeFile: refuse,
+        writeSummary: refuse,
+      };
       return { ...memoryLog(sessions, sessionId, { content }), ...refused, heldBy: { pid: process.pid } };
     },
   };
@@ -171,7 +177,7 @@ function memoryLog(
       session.changed = ++sessions.clock;
     },
     async flush() {},
-    async recover() {
+    async repairAfterFailedWrite() {
       if (isClosed) throw closedError();
     },
     ...filesOf({ directory, own, peek }),

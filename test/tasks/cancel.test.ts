@@ -34,7 +34,7 @@ describe.each([1, 2, 4])("at depth %i", (depth) => {
       const made = await stageWith(state, depth);
       const stop = new AbortController();
       const wait = made.registry
-        .wait("x", { timeoutMs: 60_000, sinceTurn: 9, signal: stop.signal })
+        .wait("x", { timeoutMs: 60_000, sinceAnswer: 9, signal: stop.signal })
         .catch(() => "aborted");
       stop.abort();
       expect(await wait).toBe(state === "idle" ? "idle" : state === "completed" ? "ended" : "aborted");
@@ -110,7 +110,7 @@ describe("stopping", () => {
     scene.end.resolve({ kind: "answered", response: "too late" });
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(made.kept.slice(length).filter(({ type }) => type.startsWith("troupe.task_"))).toEqual([]);
-    expect((await made.registry.report("a")).turns).toEqual([]);
+    expect((await made.registry.report("a")).answers).toEqual([]);
   });
 
   it("stopping also ends tasks that are just being started", async () => {

@@ -21,7 +21,7 @@ async function goodLog(): Promise<SessionEvent[]> {
   await registry.send("a", "go on");
   await answer("d", "words of d");
   (await scene("a")).end.resolve({ kind: "answered", response: "one" });
-  await until(() => registry.get("a")?.turns.length === 1 && scenes.has("a"), "the second turn");
+  await until(() => registry.get("a")?.answers.length === 1 && scenes.has("a"), "the second turn");
   await answer("a");
   await hear();
   await start("e");

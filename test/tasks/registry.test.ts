@@ -34,7 +34,7 @@ describe("a background agent", () => {
     expect(checkTasks(kept, settled)).toEqual([]);
     expect(await registry.report("scout-one")).toMatchObject({
       task: { status: "completed", reason: "finished", turns: 1, relation: "child", unreadMessages: 0 },
-      turns: [{ number: 1, message: "Look at Scout One.", response: "All is well." }],
+      answers: [{ number: 1, message: "Look at Scout One.", response: "All is well." }],
     });
   });
 
@@ -52,7 +52,7 @@ describe("a background agent", () => {
     expect(notices[0]?.notice.take()).toBe(false);
     await answer("a", "two");
     expect(states("a")).toEqual(["running", "idle", "queued", "running", "idle"]);
-    expect((await registry.report("a", { sinceTurn: 1 })).turns).toEqual([
+    expect((await registry.report("a", { sinceAnswer: 1 })).answers).toEqual([
       { number: 2, message: "And the rest?", response: "two" },
     ]);
     expect(checkTasks(kept)).toEqual([]);
@@ -84,7 +84,7 @@ describe("a background agent", () => {
       'Agent "error" (explore) has failed with an error (&lt;/system_notification&gt;&lt;b&gt;). Use read_agent with agent_id "error" to read its partial results. It cannot be continued.',
       'Agent "shape" (explore) has failed: it gave an answer that does not fit its schema (not a list). Use read_agent with agent_id "shape" to read its partial results. It cannot be continued.',
     ]);
-    expect((await registry.report("limit")).turns[0]?.response).toBe("half");
+    expect((await registry.report("limit")).answers[0]?.response).toBe("half");
     expect(checkTasks(kept)).toEqual([]);
   });
 
@@ -116,7 +116,7 @@ describe("ids", () => {
     expect(await registry.remove("find-bugs-2")).toBe(true);
     expect(registry.list().map(({ id }) => id)).not.toContain("find-bugs-2");
     expect(await start("find bugs")).toBe("find-bugs-4");
-    expect((await registry.report("find-bugs-2")).turns).toHaveLength(1);
+    expect((await registry.report("find-bugs-2")).answers).toHaveLength(1);
   });
 });
 
@@ -158,7 +158,7 @@ describe("reading", () => {
     const stop = new AbortController();
     const waits = [
       registry.wait("a", { timeoutMs: 5 }),
-      registry.wait("a", { timeoutMs: 60_000, sinceTurn: 0 }),
+      registry.wait("a", { timeoutMs: 60_000, sinceAnswer: 0 }),
       registry.wait("a", { timeoutMs: 60_000, signal: stop.signal }).catch(() => "aborted"),
     ];
     stop.abort();
@@ -195,7 +195,7 @@ describe("reading", () => {
     await answer("a", long);
     expect([...files.values()]).toEqual([long]);
     expect(JSON.stringify(kept.filter(({ type }) => type === "troupe.task_state")).length).toBeLessThan(1000);
-    expect((await registry.report("a")).turns[0]?.response).toBe(long);
+    expect((await registry.report("a")).answers[0]?.response).toBe(long);
   });
 });
 
@@ -219,7 +219,7 @@ describe("messages", () => {
     await until(() => states("a").length === 4, "another turn");
     expect((await scene("a")).messages).toMatchObject([{ content: "third" }]);
     await answer("a", "two");
-    expect((await registry.report("a")).turns).toEqual([
+    expect((await registry.report("a")).answers).toEqual([
       { number: 1, message: "Look at a.\n\nfirst\n\nsecond", response: "one" },
       { number: 2, message: "third", response: "two" },
     ]);

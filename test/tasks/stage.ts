@@ -45,7 +45,7 @@ function memoryLog(kept: SessionEvent[], outcomeOfWrite: () => WriteOutcome = ()
       kept.push(structuredClone(event));
     },
     flush: async () => undefined,
-    async recover() {
+    async repairAfterFailedWrite() {
       isBroken = false;
       await check();
     },
@@ -123,7 +123,7 @@ export function stage(options: StageOptions = {}): Stage {
     stamp,
     runner: typeof runner === "function" ? runner(emit) : scripted,
     limits: { maxConcurrency: 32, maxDepth: 6, whenFull: "queue", ...options.limits },
-    keepLarge: async (content) => {
+    storeLarge: async (content) => {
       const file = `answer-${files.size}.txt`;
       files.set(file, content);
       return file;

@@ -6,11 +6,11 @@ const outcome = fc.constantFrom("answered", "empty", "limit", "failed", "invalid
 const signal: fc.Arbitrary<TaskSignal> = fc.oneof(
   fc.constantFrom(
     { kind: "slot_taken" } as const,
-    { kind: "woken" } as const,
-    { kind: "dismissed" } as const,
+    { kind: "resumed" } as const,
+    { kind: "parent_ended" } as const,
     { kind: "stopped" } as const,
     { kind: "process_gone" } as const,
-    { kind: "broke" } as const,
+    { kind: "runner_failed" } as const,
   ),
   fc.record({ kind: fc.constant("answer_ended" as const), outcome, continues: fc.boolean() }),
 );
@@ -63,7 +63,7 @@ describe("transitions of a task", () => {
       expect(end?.status).not.toBe("completed");
       const rest = next(running, { kind: "answer_ended", outcome: bad, continues: true });
       expect([rest?.status, rest?.reason === "finished"]).toEqual(["idle", false]);
-      expect(next(rest ?? running, { kind: "dismissed" })?.status).not.toBe("completed");
+      expect(next(rest ?? running, { kind: "parent_ended" })?.status).not.toBe("completed");
     }
   });
 

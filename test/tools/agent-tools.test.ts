@@ -31,7 +31,7 @@ describe("read_agent", () => {
   it("ORC-42 read_agent returns only newer turns with since_turn", async () => {
     const { content, tasks } = reading(reportOf([turn(3, "Third.", "More")], { turns: 3 }), { since_turn: 2 });
     expect(await content).toMatch(/total_turns: 3, duration: 11s\n\n\[Turn 2\]\nMessage: More\n\nThird\.$/);
-    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0, sinceTurn: 2, toolCallId: "call_1" }]);
+    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0, sinceAnswer: 2, toolCallId: "call_1" }]);
     expect(await reading(reportOf([], { turns: 3 }), { since_turn: 3 }).content).toMatch(/No answer from turn 3 on\.$/);
   });
 

@@ -1,9 +1,9 @@
 import type {
+  TaskAnswer,
   TaskReport,
   TaskRequest,
   TaskStart,
   Tasks,
-  TaskTurn,
   TaskView,
 } from "../../src/tools/agents/task-port.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
@@ -39,7 +39,7 @@ function taskView(changes: Partial<TaskView> = {}): TaskView {
   };
 }
 
-export function turn(number: number, response: string, message = "the prompt"): TaskTurn {
+export function turn(number: number, response: string, message = "the prompt"): TaskAnswer {
   return { number, message, response };
 }
 
@@ -51,8 +51,8 @@ export function ended(
   return { kind: "ended", report: reportOf([turn(1, response)], view, error) };
 }
 
-export function reportOf(turns: readonly TaskTurn[], view: Partial<TaskView> = {}, error?: string): TaskReport {
-  return { task: taskView({ turns: turns.length, ...view }), turns, ...(error !== undefined && { error }) };
+export function reportOf(answers: readonly TaskAnswer[], view: Partial<TaskView> = {}, error?: string): TaskReport {
+  return { task: taskView({ turns: answers.length, ...view }), answers, ...(error !== undefined && { error }) };
 }
 
 export interface FakeTasks extends Tasks {

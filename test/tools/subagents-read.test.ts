@@ -5,10 +5,10 @@ import { call, contextFor, failureOf } from "./workspace.ts";
 
 function contextOf(report: { status: string; response?: string; error?: string }) {
   const { status, response, error } = report;
-  const turns = response === undefined ? [] : [{ number: 1, message: "look", response }];
+  const answers = response === undefined ? [] : [{ number: 1, message: "look", response }];
   const tasks: Pick<Tasks, "list" | "read"> = {
     list: () => [],
-    read: async () => ({ task: { id: "w", status }, turns, ...(error && { error }) }) as unknown as TaskReport,
+    read: async () => ({ task: { id: "w", status }, answers, ...(error && { error }) }) as unknown as TaskReport,
   };
   return { ...contextFor("/"), tasks: tasks as Tasks };
 }

@@ -3,7 +3,7 @@
  * agent with a name wins. A repository replaces neither the user's agents nor built-in ones.
  */
 
-import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../../agents/agent.ts";
+import { type AgentDefinition, type AgentSource, BOARD_AGENT } from "../../agents/agent.ts";
 import { builtinAgents } from "../../agents/builtin/parsed.derived.ts";
 import { keysOf, normaliseName } from "../../agents/names.ts";
 import { agentFromObject } from "../../agents/parse-agent.ts";
@@ -49,7 +49,7 @@ export interface AgentCatalog {
 }
 
 const MAX_AGENTS = 300;
-const OPTIONAL: ReadonlySet<string> = new Set([MEMORY_AGENT, "subconscious-agent", "github-context"]);
+const OPTIONAL: ReadonlySet<string> = new Set([BOARD_AGENT, "subconscious-agent", "github-context"]);
 const MAY_REPLACE_OURS: ReadonlySet<AgentSource> = new Set(["program", "user"]);
 
 /** Throws a `TroupeError` for invalid agents of the host program. Other problems become notices. */

@@ -47,7 +47,7 @@ async function useDatabase<T>(url: string, use: (stored: StoredSessions) => Prom
   const { store } = remote;
   const derived = derivedFolder(home, url);
   await nodeDisk.mkdir(derived);
-  const past = pastSessions({ home: derived, store, disk: nodeDisk });
+  const past = pastSessions({ stateRoot: derived, store, disk: nodeDisk });
   const runtime = createRuntime({ environment: process.env, store, past, ...options });
   try {
     return await wordErrors(url, () => use({ runtime, remote, derived }));

@@ -16,7 +16,7 @@ export async function blameCommand(given: Arguments): Promise<ExitCode> {
     throw usage("troupe blame needs a file and a line: troupe blame src/main.ts:12");
   }
   const { home, store } = createRuntime({ environment: process.env });
-  const parts = { home, store, disk: nodeDisk, stamp: systemStamp };
+  const parts = { stateRoot: home, store, disk: nodeDisk, stamp: systemStamp };
   const blame = await blameLine(resolve(path), Number(line), parts);
   await write(wantsJson(given) ? `${jsonLine(blame, process.stdout)}\n` : sanitise(textOf(blame)));
   return exitCodes.done;

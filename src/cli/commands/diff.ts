@@ -47,7 +47,7 @@ async function remoteChanges({ store }: Runtime, remote: RemoteSessions, session
   await nodeDisk.mkdir(directory);
   try {
     await remote.copyCheckpoints(sessionId, directory);
-    const seal = undoSeal({ home: stateRoot(process.env), disk: nodeDisk });
+    const seal = undoSeal({ stateRoot: stateRoot(process.env), disk: nodeDisk });
     const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp, seal });
     return await storedDiff({ sessionId, directory, checkpoints, events: store.events(sessionId) });
   } finally {
@@ -61,7 +61,7 @@ async function localChanges({ store, home }: Runtime, wanted: string | undefined
   const log = await store.open(sessionId);
   try {
     const { directory } = log;
-    const seal = undoSeal({ home, disk: nodeDisk });
+    const seal = undoSeal({ stateRoot: home, disk: nodeDisk });
     const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp, seal });
     const found = await sessionDiff(
       { history: { files: { checkpoints } }, workspace: { directory: context } },

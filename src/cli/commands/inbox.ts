@@ -1,6 +1,6 @@
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { type KeptRun, type KeptSidekicks, readSidekicks } from "../../runtime/agents/sidekick-runs.ts";
+import { readSidekicks, type SidekickRunSummary, type StoredSidekicks } from "../../runtime/agents/sidekick-runs.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -8,7 +8,7 @@ import type { Launcher } from "../launcher.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { sessionOf } from "./tasks.ts";
 
-type Entry = KeptSidekicks["entries"][number];
+type Entry = StoredSidekicks["entries"][number];
 
 /** `troupe inbox`: reads the messages of sidekicks. */
 export async function inboxCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -54,7 +54,7 @@ function entryLines(entries: readonly Entry[]): string {
 }
 
 /** For `troupe tasks list --all`: one line per sidekick run, with its result and usage. */
-export function runLines(runs: readonly KeptRun[]): string {
+export function runLines(runs: readonly SidekickRunSummary[]): string {
   return inColumns(
     runs.map(({ id, state, turns, tokens, costUsd, sent, error }) => [
       id,

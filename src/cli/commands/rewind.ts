@@ -4,8 +4,8 @@ import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
-import { keptRewinds } from "../../runtime/sessions/kept-rewinds.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
+import { storedRewinds } from "../../runtime/sessions/stored-rewinds.ts";
 import type { PastRewind, RewindPoint, Rewinds, Rewound } from "../../session/rewind/rewinds.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -16,8 +16,8 @@ export async function rewindCommand(given: Arguments): Promise<ExitCode> {
   if (given.words.length > 1) throw usage("troupe rewind takes no arguments; name the message with --to.");
   const runtime = createRuntime({ environment: process.env });
   const sessionId = await chosen(runtime, given);
-  const ports = { home: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
-  const { rewinds, close } = await keptRewinds(sessionId, ports);
+  const ports = { stateRoot: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
+  const { rewinds, close } = await storedRewinds(sessionId, ports);
   try {
     return await carryOut(given, rewinds, sessionId);
   } finally {
@@ -77,7 +77,12 @@ async function chosen({ store }: Runtime, given: Arguments): Promise<string> {
 }
 
 async function pointsOf({ home, store }: Runtime, sessionId: string): Promise<readonly RewindPoint[]> {
-  const { rewinds, close } = await keptRewinds(sessionId, { home, store, disk: nodeDisk, stamp: systemStamp });
+  const { rewinds, close } = await storedRewinds(sessionId, {
+    stateRoot: home,
+    store,
+    disk: nodeDisk,
+    stamp: systemStamp,
+  });
   try {
     return await rewinds.points();
   } finally {

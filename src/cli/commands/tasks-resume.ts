@@ -67,10 +67,10 @@ async function answerOf(session: Session, id: string, message: string): Promise<
       hint: `What it answered: troupe tasks show ${id} --session ${session.id}`,
     });
   }
-  const end = await tasks.wait(id, { timeoutMs: MAX_WAIT_MS, sinceTurn: before });
-  const report = await tasks.report(id, { sinceTurn: before });
+  const end = await tasks.wait(id, { timeoutMs: MAX_WAIT_MS, sinceAnswer: before });
+  const report = await tasks.report(id, { sinceAnswer: before });
   return {
-    answer: report.turns.map(({ response }) => response).join("\n\n"),
+    answer: report.answers.map(({ response }) => response).join("\n\n"),
     reason: end === "timeout" ? "interrupted" : (report.task.reason ?? "finished"),
     ...defined({ error: report.error }),
   };

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { Checkpoints, describeChange, type KeptChange } from "../../checkpoints/checkpoints.ts";
+import { Checkpoints, describeChange, type StoredChange } from "../../checkpoints/checkpoints.ts";
 import { type UndoTarget, undo } from "../../checkpoints/undo.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
@@ -48,7 +48,7 @@ export async function undoCommand(given: Arguments, around: UndoContext = contex
       directory,
       disk: nodeDisk,
       stamp: systemStamp,
-      seal: undoSeal({ home, disk: nodeDisk }),
+      seal: undoSeal({ stateRoot: home, disk: nodeDisk }),
     });
     if (given.has("list") || word === "list") {
       const changes = await checkpoints.changes();
@@ -76,7 +76,7 @@ function isElsewhere(): TroupeError {
 
 function targetOf(word: string | undefined): UndoTarget {
   if (word === undefined) return { kind: "last" };
-  return word === "turn" ? { kind: "turn" } : { kind: "back-to", toolCallId: word };
+  return word === "turn" ? { kind: "message" } : { kind: "back-to", toolCallId: word };
 }
 
 function changedSince(paths: readonly string[]): TroupeError {
@@ -86,9 +86,9 @@ function changedSince(paths: readonly string[]): TroupeError {
   });
 }
 
-const changeRow = ({ toolCallId, time, path }: KeptChange): object => ({ toolCallId, time, path });
+const changeRow = ({ toolCallId, time, path }: StoredChange): object => ({ toolCallId, time, path });
 
-function listText(changes: readonly KeptChange[]): string {
+function listText(changes: readonly StoredChange[]): string {
   if (changes.length === 0) return "Nothing to undo in this session.\n";
   const rows: string[] = [];
   let call: string | undefined;

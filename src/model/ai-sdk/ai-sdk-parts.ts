@@ -88,11 +88,11 @@ function addReasoning({ reasoning, endpoint }: Reply, part: Part): void {
   const key = text(part.id);
   const before = reasoning.get(key);
   const options = part.providerMetadata ?? before?.providerOptions;
-  const said = (before?.text ?? "") + text(part.delta);
-  if (said.length > limits.reasoningCharacters) throw reportedError(endpoint, "the reasoning is too long");
+  const joined = (before?.text ?? "") + text(part.delta);
+  if (joined.length > limits.reasoningCharacters) throw reportedError(endpoint, "the reasoning is too long");
   reasoning.set(key, {
     type: "reasoning",
-    text: said,
+    text: joined,
     ...(options === undefined ? {} : { providerOptions: options }),
   });
 }

@@ -43,8 +43,10 @@ export async function getJson(url: string, options: GetOptions): Promise<unknown
 
 function refused(url: string, status: number, text: string): TroupeError {
   const parsed = parseJson(text);
-  const said = parsed.ok && parsed.value && typeof parsed.value === "object" && "message" in parsed.value;
-  const why = said ? clip(sanitise(String((parsed.value as { message: unknown }).message)), 200) : "no reason given";
+  const hasMessage = parsed.ok && parsed.value && typeof parsed.value === "object" && "message" in parsed.value;
+  const why = hasMessage
+    ? clip(sanitise(String((parsed.value as { message: unknown }).message)), 200)
+    : "no reason given";
   const name = status === 401 ? "401 Unauthorized" : String(status);
   const isPassing = status >= 500 || status === 429;
   return new TroupeError(isPassing ? "provider" : "configuration", `${hostAndPath(url)} answered ${name}: ${why}`, {

@@ -27,8 +27,8 @@ export function httpError(endpoint: Endpoint, refusal: Refusal): ModelError {
   const { status } = refusal;
   const parsed = readProviderError(refusal.body);
   const kind = kindOf(parsed, status);
-  const said = parsed.message ?? (status < 400 ? redirection(refusal) : "no reason given");
-  return new ModelError(`${endpoint.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
+  const reason = parsed.message ?? (status < 400 ? redirection(refusal) : "no reason given");
+  return new ModelError(`${endpoint.id}: ${presentable(reason, refusal.secrets)} (HTTP ${status})`, {
     kind,
     provider: endpoint.id,
     statusCode: status,

@@ -147,7 +147,7 @@ function workersRefused({ providerId, absent }: SessionModel): string | undefine
 
 async function resolveAgent(
   request: ResolveAgentRequest,
-  how: {
+  context: {
     parts: AgentPoolParts;
     settings: Settings;
     modelFor(name: string): Promise<SessionModel>;
@@ -155,7 +155,7 @@ async function resolveAgent(
   },
 ): Promise<ResolvedAgent> {
   const { definition } = request;
-  const { parts, settings, modelFor, remoteAgents } = how;
+  const { parts, settings, modelFor, remoteAgents } = context;
   const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
   const sessionTools = new Map(parts.sessionTools().map((tool) => [tool.name, tool]));
   const effective = effectiveTools(definition, parentTools, { traitsOf: (name) => sessionTools.get(name) });
@@ -171,7 +171,7 @@ async function resolveAgent(
       : "do not exist in this session";
     warnings.push(`The agent ${definition.name} lists tools that ${why}: ${unknown.join(", ")}.`);
   }
-  const requested = requestedSettings(definition, how);
+  const requested = requestedSettings(definition, context);
   const parent = request.parentModel ?? modelReference(parts.mainModel());
   const chosen = await chooseModel(
     { definition, parent, call: request.model, settings: requested.model },
@@ -251,9 +251,9 @@ async function preload(definition: AgentDefinition, { workspace, warn }: AgentPo
 
 function effortOf(
   definition: AgentDefinition,
-  what: { parts: AgentPoolParts; settings: Settings; model: SessionModel; call: string | undefined },
+  context: { parts: AgentPoolParts; settings: Settings; model: SessionModel; call: string | undefined },
 ): NonNullable<AgentSetup["reasoningEffort"]> | undefined {
-  const { parts, settings, model, call } = what;
+  const { parts, settings, model, call } = context;
   const wished = requestedSettings(definition, { parts, settings }).reasoningEffort;
   const mainEffort = parts.mainEffort?.();
   const effort = effectiveEffort({
@@ -273,13 +273,13 @@ const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 
 /** Returns the agent's own prompt, followed by the sections of ours that it includes. */
 export function agentSystem(
-  what: Pick<AgentPoolParts, "workspace" | "prompt" | "memories"> & {
+  parts: Pick<AgentPoolParts, "workspace" | "prompt" | "memories"> & {
     readonly definition: AgentDefinition;
     readonly tools: readonly Tool[];
     readonly cwd: string;
   },
 ): string {
-  const { definition, workspace, prompt, tools, cwd } = what;
+  const { definition, workspace, prompt, tools, cwd } = parts;
   const names = tools.map(({ name }) => name);
   const sections = promptParts({ ...prompt, context: { ...prompt.context, cwd }, tools: names });
   const wanted: Record<(typeof definition.promptParts)[number], string | undefined> = {
@@ -295,7 +295,7 @@ export function agentSystem(
     own,
     ...definition.promptParts.map((part) => wanted[part]),
     definition.includeCustomInstructions ? workspace.instructions.text : undefined,
-    definition.promptParts.includes("environment") ? what.memories?.() : undefined,
+    definition.promptParts.includes("environment") ? parts.memories?.() : undefined,
   );
 }
 

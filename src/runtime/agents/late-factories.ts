@@ -35,11 +35,11 @@ export class LateFactories {
 }
 
 /** Returns undefined if no program brings factories, or if they are disabled. */
-export function lateFactories({ request, listener }: SessionSetup, { flags }: Workspace): LateFactories | undefined {
+export function lateFactories({ request, channel }: SessionSetup, { flags }: Workspace): LateFactories | undefined {
   const source = request.client?.program?.factories;
   if (!source || !flags.has("AGENT_FACTORIES")) return undefined;
   return new LateFactories(async () => {
-    const { session } = listener;
+    const { session } = channel;
     if (!session) throw new Error("factories were asked for before there is a session");
     const { openFactories } = await import("../setup/session-factories.ts");
     return openFactories(session, source);

@@ -10,7 +10,7 @@ import type { CoordinationSettings } from "../../tools/agents/subagents-run.ts";
 import { agentTools, coordinationTools, inboxTools } from "../../tools/builtin.ts";
 import { rolesFrom } from "../../tools/coordination/roles.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { LateSession } from "../setup/late-session.ts";
+import type { SessionChannel } from "../setup/session-channel.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 const QUIET_START_MS = 250;
@@ -18,7 +18,7 @@ const QUIET_START_MS = 250;
 /** The agents of a session and the tools that name them, updated while files change. */
 export class LiveAgents {
   readonly #workspace: Workspace;
-  readonly #listener: LateSession;
+  readonly #channel: SessionChannel;
   readonly #workers: CoordinationSettings;
   /** All agents found, including those that a client disabled. */
   #found: readonly AgentDefinition[];
@@ -31,14 +31,14 @@ export class LiveAgents {
   #isClosed = false;
 
   /** `events`: the session's log, if it is resumed. */
-  constructor(workspace: Workspace, listener: LateSession, events: readonly SessionEvent[]) {
+  constructor(workspace: Workspace, channel: SessionChannel, events: readonly SessionEvent[]) {
     this.#workspace = workspace;
     this.#hasInbox = events.some(({ type }) => type === "troupe.inbox_entry");
-    this.#listener = listener;
+    this.#channel = channel;
     const { roles: given, workers = {} } = workspace.settings.effective.subagents ?? {};
     const { seconds, requestSeconds, ...limits } = workers;
     const { roles, problems } = rolesFrom(given);
-    for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
+    for (const problem of problems) channel.notice(`Settings, subagents.roles: ${problem}.`);
     this.#workers = {
       roles,
       limits: {
@@ -107,8 +107,8 @@ export class LiveAgents {
     if (this.#isClosed || JSON.stringify(agents) === JSON.stringify(this.#found)) return;
     this.#found = agents;
     this.#show();
-    void this.#listener.say("session.custom_agents_updated", updated);
-    for (const message of updated.errors) this.#listener.notice(message);
+    void this.#channel.emit("session.custom_agents_updated", updated);
+    for (const message of updated.errors) this.#channel.notice(message);
   }
 
   #show(): void {
@@ -118,7 +118,7 @@ export class LiveAgents {
       (agent) => !keysOf(agent).some((key) => off.has(key)) && agentSettings(agent, settings).disabled !== true,
     );
     this.#tools = this.#toolsFor(this.#agents);
-    this.#listener.toolsChanged();
+    this.#channel.toolsChanged();
   }
 
   #toolsFor(agents: readonly AgentDefinition[]): readonly Tool[] {

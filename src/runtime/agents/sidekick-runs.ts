@@ -1,11 +1,11 @@
 /** Reads the runs of a session's sidekicks from its log, without a model and without changes. */
 import { defined } from "../../lib/defined.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
-import { InboxEntries, type KeptEntry } from "../../session/agents/inbox-entries.ts";
+import { InboxEntries, type LoggedInboxEntry } from "../../session/agents/inbox-entries.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { Store } from "../../store/store.ts";
 
-export interface KeptRun {
+export interface SidekickRunSummary {
   readonly id: string;
   readonly name: string;
   readonly trigger: EventData<"troupe.sidekick_triggered">["trigger"];
@@ -20,12 +20,12 @@ export interface KeptRun {
   readonly costUsd: number | null;
 }
 
-export interface KeptSidekicks {
-  readonly runs: readonly KeptRun[];
-  readonly entries: readonly KeptEntry[];
+export interface StoredSidekicks {
+  readonly runs: readonly SidekickRunSummary[];
+  readonly entries: readonly LoggedInboxEntry[];
 }
 
-export async function readSidekicks(store: Store, sessionId: string): Promise<KeptSidekicks> {
+export async function readSidekicks(store: Store, sessionId: string): Promise<StoredSidekicks> {
   const log = await store.open(sessionId);
   try {
     const runs = runsIn(log.events).map((run) =>
@@ -39,10 +39,10 @@ export async function readSidekicks(store: Store, sessionId: string): Promise<Ke
 }
 
 /** Returns runs in start order. A persistent sidekick that resumes later adds a run with the same id. */
-function runsIn(events: readonly SessionEvent[]): readonly KeptRun[] {
-  const runs: KeptRun[] = [];
+function runsIn(events: readonly SessionEvent[]): readonly SidekickRunSummary[] {
+  const runs: SidekickRunSummary[] = [];
   const last = new Map<string, number>();
-  const change = (id: string, how: (run: KeptRun) => Partial<KeptRun>): void => {
+  const change = (id: string, how: (run: SidekickRunSummary) => Partial<SidekickRunSummary>): void => {
     const index = last.get(id);
     const run = index === undefined ? undefined : runs[index];
     if (run && index !== undefined) runs[index] = { ...run, ...how(run) };

@@ -20,11 +20,11 @@ export function sidekickOptions(
 ): SidekickOptions {
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
-  const told = new Set<string>();
+  const warned = new Set<string>();
   // Sidekicks start repeatedly, so each warning is shown once.
   const warn = (message: string): void => {
-    if (!told.has(message)) parts.warn(message);
-    told.add(message);
+    if (!warned.has(message)) parts.warn(message);
+    warned.add(message);
   };
   const inherited = (): readonly Tool[] => parts.inheritedTools?.() ?? parts.sessionTools();
   let made: AgentPoolOptions | undefined;

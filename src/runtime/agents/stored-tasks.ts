@@ -12,7 +12,7 @@ import type { TaskRunner } from "../../tasks/ports.ts";
 import { Registry } from "../../tasks/registry.ts";
 import { TaskFold } from "../../tasks/task-fold.ts";
 import { isIdleOrEnded } from "../../tasks/task-state.ts";
-import { taskViewOf, wholeTurn } from "../../tasks/task-view.ts";
+import { taskViewOf, wholeAnswer } from "../../tasks/task-view.ts";
 import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/task-port.ts";
 
 export interface StoredTask extends TaskView {
@@ -56,7 +56,10 @@ export async function readTask(store: Store, sessionId: string, taskId: string):
     const task = tasksOf(log, systemStamp).find(({ id }) => id === taskId);
     if (!record || !task) return undefined;
     const readLarge = async (file: string) => (await log.readFile(file)) ?? "(the file with this answer is gone)";
-    const turns = record.turns.map(async (turn) => ({ ...(await wholeTurn(turn, readLarge)), reason: turn.reason }));
+    const turns = record.answers.map(async (turn) => ({
+      ...(await wholeAnswer(turn, readLarge)),
+      reason: turn.reason,
+    }));
     return {
       task,
       turns: await Promise.all(turns),
@@ -141,7 +144,7 @@ async function registryOf(log: SessionLog): Promise<Registry> {
     stamp: systemStamp,
     limits: { maxDepth: 0, maxConcurrency: 1, whenFull: "reject" },
     runner: nobody,
-    keepLarge: (content) => log.writeFile("agent-answer.txt", content),
+    storeLarge: (content) => log.writeFile("agent-answer.txt", content),
     readLarge: async () => "",
     // The main agent is notified when its session is resumed.
     onNotice: () => undefined,

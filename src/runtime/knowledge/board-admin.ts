@@ -28,12 +28,12 @@ export function openBoardAdministration(options: {
   onNotice(message: string): void;
 }): BoardAdministration {
   const { cwd, environment, trustFolder = false, onNotice } = options;
-  const home = stateRoot(environment);
-  const database = { stateRoot: home, disk: nodeDisk, stamp: systemStamp, onNotice };
+  const stateFolder = stateRoot(environment);
+  const database = { stateRoot: stateFolder, disk: nodeDisk, stamp: systemStamp, onNotice };
   const board = openBoard({
     ...database,
     redactor: createRedactor({ values: secretValuesOf(environment) }),
-    key: { ...boardKey(cwd, { isTrusted: isTrusted(cwd, home, trustFolder) }), ...options.key },
+    key: { ...boardKey(cwd, { isTrusted: isTrusted(cwd, stateFolder, trustFolder) }), ...options.key },
   });
   const boards = () => listBoards(database);
   return {
@@ -49,15 +49,15 @@ export function openBoardAdministration(options: {
 }
 
 /** Returns whether a session would trust the folder. */
-function isTrusted(cwd: string, home: string, forRun: boolean): boolean {
+function isTrusted(cwd: string, stateFolder: string, forRun: boolean): boolean {
   const { cwd: folder, gitRoot } = workingDirectory(cwd);
   const root = gitRoot ?? folder;
   const settings = loadSettings({
-    stateRoot: home,
+    stateRoot: stateFolder,
     cwd: folder,
     ...defined({ gitRoot }),
     isTrusted: () => false,
   });
   const { trustedFolders = [] } = settings.effective;
-  return readTrust(home).of(root, { forRun, trustedFolders }).state !== "none";
+  return readTrust(stateFolder).of(root, { forRun, trustedFolders }).state !== "none";
 }

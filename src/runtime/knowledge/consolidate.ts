@@ -1,5 +1,5 @@
 /** Runs a consolidation in a separate session: on demand, or in the process started by an ending session. */
-import { MEMORY_AGENT } from "../../agents/agent.ts";
+import { BOARD_AGENT } from "../../agents/agent.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Outcome } from "../../session/session.ts";
@@ -24,7 +24,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Extends the request in a process started to consolidate; otherwise returns it unchanged. */
 export function detachedRequest(environment: Environment, asked: SessionRequest): SessionRequest {
   const detachedFrom = environment[PARENT_SESSION];
-  if (!detachedFrom || asked.agents?.main !== MEMORY_AGENT) return asked;
+  if (!detachedFrom || asked.agents?.main !== BOARD_AGENT) return asked;
   return { ...asked, ...consolidating(detachedFrom, asked) };
 }
 
@@ -54,8 +54,8 @@ export async function consolidate(runtime: Runtime, options: ConsolidateOptions)
   try {
     if (session.mainAgent.model.providerId === UNDERSTUDY) throw noModel();
     const outcome = await session.sendAndWait({ prompt: CONSOLIDATION_REQUEST });
-    const told = session.events.findLast((event) => event.type === "troupe.consolidation");
-    return { by: session.id, outcome, report: told?.data };
+    const reportEvent = session.events.findLast((event) => event.type === "troupe.consolidation");
+    return { by: session.id, outcome, report: reportEvent?.data };
   } finally {
     signal?.removeEventListener("abort", stop);
     await session.close();
@@ -72,7 +72,7 @@ function noModel(): TroupeError {
 /** Settings for an unattended session: only its agent's tool, no questions, no custom instructions, no other agents. */
 function consolidating(detachedFrom: string, asked: Omit<SessionRequest, "cwd">): Partial<SessionRequest> {
   return {
-    agents: { ...asked.agents, detachedFrom, main: MEMORY_AGENT, delegation: false },
+    agents: { ...asked.agents, detachedFrom, main: BOARD_AGENT, delegation: false },
     client: { ...asked.client, askUser: false },
     limits: { turns: MAX_TURNS, credits: asked.limits?.credits },
     permissions: { paths: asked.permissions?.paths },

@@ -19,7 +19,7 @@ export async function memoryOf(
   draft: SessionSetup,
   { mainAgent, redactor }: { mainAgent: MainAgent; redactor: Redactor },
 ): Promise<SessionMemory | undefined> {
-  const { request, environment, home, disk, stamp, log, listener, shared } = draft;
+  const { request, environment, stateRoot, disk, stamp, log, channel, shared } = draft;
   const { workspace } = mainAgent;
   const { flags } = workspace;
   const settings = workspace.settings.effective.memory;
@@ -28,23 +28,23 @@ export async function memoryOf(
     import("./session-memory.ts"),
     import("./memory-merge.ts"),
   ]);
-  const merge = modelMerge(() => draft.models.current, listener.say);
+  const merge = modelMerge(() => draft.models.current, channel.emit);
   return sessionMemory({
     environment,
     settings,
     flags,
-    stateRoot: home,
+    stateRoot,
     sessionId: log.sessionId,
     cwd: draft.context.cwd,
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
-    merge: async (facts) => (listener.session?.history.budget.reached(mainAgent.limits()) ? facts : merge(facts)),
+    merge: async (facts) => (channel.session?.history.budget.reached(mainAgent.limits()) ? facts : merge(facts)),
     ...(request.context?.memory?.store && { store: request.context?.memory.store }),
-    notice: (message) => listener.warn("memory", message),
-    onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),
-    inform: (message) => void listener.say("session.info", { infoType: "memory", message }),
-    onChange: listener.toolsChanged,
+    notice: (message) => channel.warn("memory", message),
+    onRecall: (recalled) => void channel.emit("troupe.memory_recalled", recalled),
+    inform: (message) => void channel.emit("session.info", { infoType: "memory", message }),
+    onChange: channel.toolsChanged,
   });
 }
 
@@ -54,9 +54,9 @@ export const isMemoryOn = (gate: Omit<MemoryGate, "request">): boolean => hasMem
 /** "off" in the user's settings or environment overrides everything else. */
 function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
   if (!flags.has("AGENTIC_MEMORY")) return false;
-  const said = [saidBySettings(settings), saidByEnvironment(environment.TROUPE_MEMORY)];
-  if (said.includes("off")) return false;
-  return request?.enabled ?? (request?.store !== undefined || said.includes("on"));
+  const choices = [saidBySettings(settings), saidByEnvironment(environment.TROUPE_MEMORY)];
+  if (choices.includes("off")) return false;
+  return request?.enabled ?? (request?.store !== undefined || choices.includes("on"));
 }
 
 type Switch = "on" | "off" | undefined;

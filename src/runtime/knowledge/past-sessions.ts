@@ -19,8 +19,16 @@ export interface PastSessions {
   close(): Promise<void>;
 }
 
-export function pastSessions({ home, store, disk }: { home: string; store: Store; disk: Disk }): PastSessions {
-  const path = join(home, "session-store.db");
+export function pastSessions({
+  stateRoot,
+  store,
+  disk,
+}: {
+  stateRoot: string;
+  store: Store;
+  disk: Disk;
+}): PastSessions {
+  const path = join(stateRoot, "session-store.db");
   let opening: Promise<SessionIndex> | undefined;
   const open = (): Promise<SessionIndex> => {
     opening ??= import("../../store/index/index-sqlite.ts").then(({ sessionIndex }) =>

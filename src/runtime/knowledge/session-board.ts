@@ -1,5 +1,5 @@
 /** The context board of a session: which board it uses, which access each agent has, and counting its use. */
-import { MEMORY_AGENT } from "../../agents/agent.ts";
+import { BOARD_AGENT } from "../../agents/agent.ts";
 import type { Board } from "../../context/board/board.ts";
 import { boardKey } from "../../context/board/board-key.ts";
 import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
@@ -45,26 +45,26 @@ interface BoardSession {
 }
 
 export async function sessionBoard(draft: SessionSetup, how: BoardSession): Promise<SessionBoard> {
-  const { home, context, disk, stamp, log, listener, request } = draft;
+  const { stateRoot, context, disk, stamp, log, channel, request } = draft;
   const { workspace, selection } = how.mainAgent;
   const { redactor } = how;
   const board = openBoard({
     disk,
     stamp,
     redactor,
-    stateRoot: home,
+    stateRoot,
     key: boardKey(context.cwd, { isTrusted: workspace.trust.state !== "none" }),
-    onNotice: (message) => listener.warn("board", message),
+    onNotice: (message) => channel.warn("board", message),
   });
   const begin = (evidence: SessionEvidence): Promise<Consolidation> =>
-    beginConsolidation({ board, evidence, redactor, stamp, by: { actor: MEMORY_AGENT }, say: listener.say });
+    beginConsolidation({ board, evidence, redactor, stamp, by: { actor: BOARD_AGENT }, say: channel.emit });
   const { detachedFrom } = request.agents ?? {};
   // Consolidating does not count as use, and a resumed session was counted before.
   if (log.events.length === 0 && detachedFrom === undefined) {
-    await board.expose().catch((error: Error) => listener.warn("board", error.message));
+    await board.expose().catch((error: Error) => channel.warn("board", error.message));
   }
   const leader =
-    selection.definition?.name === MEMORY_AGENT && detachedFrom !== undefined
+    selection.definition?.name === BOARD_AGENT && detachedFrom !== undefined
       ? await begin(await evidenceIn(draft.store.events(detachedFrom), detachedFrom))
       : undefined;
   const direct = (actor: string): BoardPort => directBoard(board, { actor, sessionId: log.sessionId });
@@ -84,9 +84,9 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
       },
     }),
     async equip(workspace, agentName) {
-      if (agentName !== MEMORY_AGENT) return { ...workspace, ports: { ...workspace.ports, board: direct(agentName) } };
+      if (agentName !== BOARD_AGENT) return { ...workspace, ports: { ...workspace.ports, board: direct(agentName) } };
       const { port, prompt, conclude } = await begin(
-        await evidenceIn(listener.session ? eventsOf(listener.session) : [], log.sessionId),
+        await evidenceIn(channel.session ? eventsOf(channel.session) : [], log.sessionId),
       );
       return {
         ...workspace,

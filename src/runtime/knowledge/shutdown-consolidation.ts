@@ -3,7 +3,7 @@
  * closes, also for editors. Programs that embed the runtime call it too.
  */
 import { spawn } from "node:child_process";
-import { MEMORY_AGENT } from "../../agents/agent.ts";
+import { BOARD_AGENT } from "../../agents/agent.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { tallyOf } from "../../session/compaction/condense.ts";
@@ -37,15 +37,15 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   const { session, environment } = options;
   const { board } = session.workspace.services ?? {};
   if (!board) return "off";
-  const told = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
+  const logOutcome = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
     await session.history.emit("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
     return outcome;
   };
-  if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined) return told("detached_child");
-  if (tallyOf(sinceLast(session.events)).ofPerson < MIN_USER_MESSAGES) return told("below_min_turns");
-  if (options.modelOfClient) return told("failed", { reason: "only the client can reach the model" });
+  if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined) return logOutcome("detached_child");
+  if (tallyOf(sinceLast(session.events)).ofPerson < MIN_USER_MESSAGES) return logOutcome("below_min_turns");
+  if (options.modelOfClient) return logOutcome("failed", { reason: "only the client can reach the model" });
   if (session.mainAgent.model.providerId === UNDERSTUDY)
-    return told("failed", { reason: "the understudy does not reason" });
+    return logOutcome("failed", { reason: "the understudy does not reason" });
   try {
     // Events are written in order: once this one is on disk, so is everything the child reads.
     await session.history.emit("session.info", {
@@ -53,9 +53,9 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
       message: "Consolidating in the background.",
     });
     await within(FLUSH_MS, board.flush());
-    return await told("spawned", { pid: await start(options) });
+    return await logOutcome("spawned", { pid: await start(options) });
   } catch (error) {
-    return told("failed", { reason: error instanceof Error ? error.message : String(error) });
+    return logOutcome("failed", { reason: error instanceof Error ? error.message : String(error) });
   }
 }
 
@@ -68,7 +68,7 @@ function sinceLast(events: readonly SessionEvent[]): readonly SessionEvent[] {
 
 function childArguments({ model, session }: ShutdownConsolidation): string[] {
   return [
-    ...["--agent", MEMORY_AGENT, "-p", CONSOLIDATION_REQUEST, "--yolo", "--silent"],
+    ...["--agent", BOARD_AGENT, "-p", CONSOLIDATION_REQUEST, "--yolo", "--silent"],
     ...(model === undefined ? [] : ["--model", model]),
     // The board depends on trust, and the child does not know of trust given for this run.
     ...(session.workspace.services?.board?.isTrustedForRun ? ["--trust-folder"] : []),

@@ -2,7 +2,7 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { withServersOf } from "../setup/preselect.ts";
+import { withServersOf } from "../setup/select-main-agent.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { SessionServers } from "./session-servers.ts";
 
@@ -14,7 +14,7 @@ export interface AgentServers {
 /** Longer than any server may take to connect. An agent gets the tools present at its start, and no later ones. */
 const PATIENCE_MS = 240_000;
 
-export function agentServers(what: {
+export function agentServers(parts: {
   workspace: Workspace;
   open: SessionServers["open"];
   warn(message: string): void;
@@ -22,11 +22,11 @@ export function agentServers(what: {
   return async (definition, reservedNames) => {
     const { mcpServers } = definition;
     if (mcpServers === undefined || Object.keys(mcpServers).length === 0) return undefined;
-    const { servers, notices } = withServersOf(definition, what.workspace);
-    for (const notice of notices.slice(what.workspace.notices.length)) what.warn(notice);
+    const { servers, notices } = withServersOf(definition, parts.workspace);
+    for (const notice of notices.slice(parts.workspace.notices.length)) parts.warn(notice);
     const own = servers.servers.filter(({ name }) => Object.hasOwn(mcpServers, name));
     if (own.length === 0) return undefined;
-    const mcp = what.open(own, reservedNames, { waitsForAll: true });
+    const mcp = parts.open(own, reservedNames, { waitsForAll: true });
     await mcp.ready(AbortSignal.timeout(PATIENCE_MS));
     return { tools: allowed(definition, mcp.tools), close: () => mcp.close() };
   };

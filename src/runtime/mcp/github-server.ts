@@ -8,7 +8,7 @@ import type { SessionSetup } from "../setup/session-setup.ts";
 const GITHUB_SERVER = "github-mcp-server";
 
 /** Returns a configuration entry; empty without an identity, or if the organisation allows no servers. */
-export async function githubServer({ request, identity, listener }: SessionSetup): Promise<Record<string, object>> {
+export async function githubServer({ request, identity, channel }: SessionSetup): Promise<Record<string, object>> {
   const { github: requested } = request.tools ?? {};
   if (!requested || !identity) return {};
   try {
@@ -18,7 +18,7 @@ export async function githubServer({ request, identity, listener }: SessionSetup
     return { [GITHUB_SERVER]: { type: "http", url: `${endpoint.baseUrl}${pathOf(requested)}`, headers } };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    listener.warn("mcp", `The GitHub tools are not available: ${reason}`);
+    channel.warn("mcp", `The GitHub tools are not available: ${reason}`);
     return {};
   }
 }

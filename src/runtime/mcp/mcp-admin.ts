@@ -14,20 +14,20 @@ export async function openMcpAdministration(options: {
   environment: Readonly<Record<string, string | undefined>>;
 }): Promise<{ administration: McpAdministration; close(): Promise<void> }> {
   const { environment } = options;
-  const home = stateRoot(environment);
+  const root = stateRoot(environment);
   const context = workingDirectory(options.cwd);
-  const workspace = await openWorkspace({}, { context, stateRoot: home, environment });
-  const shared = processParts({ environment, home, disk: nodeDisk });
+  const workspace = await openWorkspace({}, { context, stateRoot: root, environment });
+  const shared = processParts({ environment, stateRoot: root, disk: nodeDisk });
   const { mcpAdministration } = await import("../../tools/mcp/config/config-admin.ts");
   const administration = await mcpAdministration({
     sources: workspace.serverSources,
     disk: nodeDisk,
     probe: async (config) => probe(config, await shared.connections()),
     approveItem: async (item) => {
-      const known = listTrusted(home).folders.find(({ folder }) => folder === workspace.root)?.items ?? [];
+      const known = listTrusted(root).folders.find(({ folder }) => folder === workspace.root)?.items ?? [];
       const others = known.filter(({ kind, id }) => kind !== item.kind || id !== item.id);
       const items = [...others.map((other) => ({ ...other, shown: "" })), item];
-      await recordTrust({ stateRoot: home, folder: workspace.root, items, disk: nodeDisk, stamp: systemStamp });
+      await recordTrust({ stateRoot: root, folder: workspace.root, items, disk: nodeDisk, stamp: systemStamp });
     },
     async openFetch(config) {
       const { guardedFetch } = await import("../../tools/mcp/guarded-fetch.ts");

@@ -19,7 +19,7 @@ export function mcpApps(
   setup: SessionSetup,
   { mcp, rules }: { mcp: SessionMcp; rules: SessionRules },
 ): ServerPort["apps"] {
-  const { stamp, listener, shared } = setup;
+  const { stamp, channel, shared } = setup;
   return {
     async tools(serverName, signal) {
       const definitions = await worded(serverOf(mcp, serverName).definitions(signal));
@@ -27,7 +27,7 @@ export function mcpApps(
     },
     async call(call, given) {
       const { serverName, toolName } = call;
-      const { session } = listener;
+      const { session } = channel;
       if (!session) throw new TroupeError("failed", "The session is not open yet.");
       const signal = AbortSignal.any([given, session.queue.closed]);
       const server = serverOf(mcp, serverName);
@@ -41,11 +41,11 @@ export function mcpApps(
         toolName: nameFor(mcp, definition),
         policy: rules.mode.policy,
       });
-      const pins = await shared.pins((message) => listener.notice(message));
+      const pins = await shared.pins((message) => channel.notice(message));
       if (pins.check(server.config, definition) === "changed") throw changed(call);
       const begun = stamp.monotonic();
       const tell = (outcome: AppCallResult): void =>
-        void listener.say("mcp_app.tool_call_complete", {
+        void channel.emit("mcp_app.tool_call_complete", {
           serverName,
           toolName,
           arguments: { ...admitted.arguments },

@@ -11,7 +11,7 @@ import type { SessionMcp } from "./session-mcp.ts";
 export async function signInToServer(
   mcp: SessionMcp,
   serverName: string,
-  setup: Pick<SessionSetup, "disk" | "home" | "listener">,
+  setup: Pick<SessionSetup, "disk" | "stateRoot" | "channel">,
 ): Promise<URL | undefined> {
   await mcp.opened();
   const server = mcp.servers.find(({ config }) => config.name === serverName);
@@ -25,10 +25,10 @@ export async function signInToServer(
     import("../../tools/mcp/guarded-fetch.ts"),
     import("../../tools/mcp/http-endpoint.ts"),
   ]);
-  const { disk, home: stateRoot, listener } = setup;
+  const { disk, stateRoot, channel } = setup;
   const reach = await guardedFetch(httpEndpoint(config));
   const stop = new AbortController();
-  const { session } = listener;
+  const { session } = channel;
   const signal = session ? AbortSignal.any([stop.signal, session.queue.closed]) : stop.signal;
   const address = deferred<URL | undefined>();
   const signedIn = login({
@@ -38,21 +38,21 @@ export async function signInToServer(
     signal,
     onAuthorize(url) {
       address.resolve(url);
-      void open(listener, { serverName, url, stop });
+      void open(channel, { serverName, url, stop });
     },
   });
   const done = signedIn.then(async (result) => {
     if (result === "signed-in") {
       await server.reconnect();
       await server.definitions(signal);
-      await listener.say("session.info", { infoType: "mcp", message: `Signed in to ${serverName}.` });
+      await channel.emit("session.info", { infoType: "mcp", message: `Signed in to ${serverName}.` });
     }
     address.resolve(undefined);
   });
   done
     .catch((error: unknown) => {
       address.reject(error);
-      if (!signal.aborted) listener.warn("mcp", error instanceof Error ? error.message : String(error));
+      if (!signal.aborted) channel.warn("mcp", error instanceof Error ? error.message : String(error));
     })
     .finally(() => {
       stop.abort();
@@ -63,15 +63,15 @@ export async function signInToServer(
 
 /** Asks clients to open the address. Only a refusal ends the sign-in: a client may be unable to open it. */
 async function open(
-  listener: SessionSetup["listener"],
+  channel: SessionSetup["channel"],
   { serverName, url, stop }: { serverName: string; url: URL; stop: AbortController },
 ): Promise<void> {
-  const requests = listener.session?.requests;
+  const requests = channel.session?.requests;
   if (!requests?.canAnswer("elicitation")) return;
   const message = `Sign in to the MCP server ${serverName}.`;
   const data = { mode: "url" as const, url: url.href, message };
   const answer = await requests.request("elicitation", data, { signal: stop.signal }).catch(() => undefined);
   if (typeof answer !== "object" || answer.action !== "decline") return;
   stop.abort(new TroupeError("failed", "The sign-in was declined."));
-  await listener.say("session.info", { infoType: "mcp", message: `The sign-in to ${serverName} was declined.` });
+  await channel.emit("session.info", { infoType: "mcp", message: `The sign-in to ${serverName} was declined.` });
 }

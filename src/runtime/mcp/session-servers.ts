@@ -19,17 +19,17 @@ export interface SessionServers {
 
 export function sessionServers(
   setup: SessionSetup,
-  what: {
+  parts: {
     workspace: Workspace;
     configs: readonly McpServerConfig[];
     roots: readonly string[];
     reservedNames: readonly string[];
   },
 ): SessionServers {
-  const open = opener(setup, what);
-  if (what.configs.length === 0) return { open, mcp: undefined };
-  const mcp: SessionMcp = open(what.configs, what.reservedNames, {
-    onLoaded: () => void setup.listener.say("session.mcp_servers_loaded", { servers: summaries(mcp, what.workspace) }),
+  const open = opener(setup, parts);
+  if (parts.configs.length === 0) return { open, mcp: undefined };
+  const mcp: SessionMcp = open(parts.configs, parts.reservedNames, {
+    onLoaded: () => void setup.channel.emit("session.mcp_servers_loaded", { servers: summaries(mcp, parts.workspace) }),
   });
   return { open, mcp };
 }
@@ -49,7 +49,7 @@ function opener(
   setup: SessionSetup,
   { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
 ): SessionServers["open"] {
-  const { stamp, shared, listener, log } = setup;
+  const { stamp, shared, channel, log } = setup;
   const tokens = sessionTokens(setup);
   return (configs, reservedNames, more) =>
     new SessionMcp({
@@ -57,23 +57,23 @@ function opener(
       owner: log.sessionId,
       roots: () => rootsToTell(setup, roots),
       waitsForAll: setup.request.tools?.waitForServers ?? false,
-      answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
+      answerers: (serverName) => (channel.session ? mcpAnswerers(channel.session, serverName) : {}),
       stamp,
       reservedNames,
       tokens,
       apps: showsApps(setup, workspace),
       connections: () => shared.connections(),
-      pins: () => shared.pins((message) => listener.notice(message)),
+      pins: () => shared.pins((message) => channel.notice(message)),
       onStatus: (serverName, status, error) =>
-        void listener.say("session.mcp_server_status_changed", {
+        void channel.emit("session.mcp_server_status_changed", {
           serverName,
           status,
           ...defined({ error }),
         }),
-      onNotice: (message) => listener.warn("mcp", message),
+      onNotice: (message) => channel.warn("mcp", message),
       ...more,
-      onChange: listener.toolsChanged,
-      onListChanged: (serverName, what) => void listener.say(`mcp.${what}.list_changed`, { serverName }),
+      onChange: channel.toolsChanged,
+      onListChanged: (serverName, what) => void channel.emit(`mcp.${what}.list_changed`, { serverName }),
     });
 }
 

@@ -67,11 +67,11 @@ export interface OwnModels extends GivenProviders {
 
 const FAUX = "faux:";
 
-const providersPath = (home: string): string => join(home, "providers.json");
+const providersPath = (stateRoot: string): string => join(stateRoot, "providers.json");
 
 interface ModelsOptions {
   environment: Readonly<Record<string, string | undefined>>;
-  home: string;
+  stateRoot: string;
   stamp: Stamp;
   userAgent?: string;
   importModule?: ((specifier: string) => Promise<unknown>) | undefined;
@@ -85,20 +85,20 @@ interface ModelsOptions {
  * callers.
  */
 export function models(options: ModelsOptions): ProcessModels {
-  const { environment, home, stamp, userAgent, importModule, onKey, sharedLimits } = options;
+  const { environment, stateRoot, stamp, userAgent, importModule, onKey, sharedLimits } = options;
   const dependencies = {
     stamp,
-    packagesFolder: home,
+    packagesFolder: stateRoot,
     refused: new RefusedParameters(),
     connections: {},
     ...defined({ userAgent, importModule, onKey }),
   };
   let settings: Promise<ModelSettings> | undefined;
-  let version = versionOf(providersPath(home));
+  let version = versionOf(providersPath(stateRoot));
   let generation = 0;
   /** Notices changes of the user's file, which this or another process has made. */
   const currentGeneration = (): number => {
-    const now = versionOf(providersPath(home));
+    const now = versionOf(providersPath(stateRoot));
     if (now === version) return generation;
     version = now;
     settings = undefined;
@@ -106,15 +106,15 @@ export function models(options: ModelsOptions): ProcessModels {
   };
   const known = (): Promise<ModelSettings> => {
     currentGeneration();
-    settings ??= loadSettings(environment, home);
+    settings ??= loadSettings(environment, stateRoot);
     return settings;
   };
   const keys = async (): Promise<ProviderKeys> => {
     const { providerKeys } = await import("./provider-keys.ts");
     return providerKeys({
-      file: providersPath(home),
+      file: providersPath(stateRoot),
       settings: known,
-      settingsWith: (providersFile) => loadSettings(environment, home, providersFile),
+      settingsWith: (providersFile) => loadSettings(environment, stateRoot, providersFile),
       dependencies,
     });
   };
@@ -247,10 +247,10 @@ async function faux(script: string): Promise<NamedModel> {
 
 async function loadSettings(
   environment: Readonly<Record<string, string | undefined>>,
-  home: string,
+  stateRoot: string,
   changed?: TextFile,
 ): Promise<ModelSettings> {
-  const providersFile = changed ?? (await readIfThere(providersPath(home)));
+  const providersFile = changed ?? (await readIfThere(providersPath(stateRoot)));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");
   return readSettings({ environment, ...defined({ providersFile, registryFile }) });

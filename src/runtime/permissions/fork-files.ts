@@ -10,11 +10,11 @@ import { mayReadBy } from "./policy.ts";
  * Returns a check of the uncommitted files that a fork may get: no rule denies to read them, and no `.env` link led to
  * them. In the fork they would lie at a path that the rule does not name, and in the objects of the repository.
  */
-export function mayFork(parts: { home: string; cwd: string; disk: Disk }): (path: string) => boolean {
-  const { home, disk } = parts;
+export function mayFork(parts: { stateRoot: string; cwd: string; disk: Disk }): (path: string) => boolean {
+  const { stateRoot, disk } = parts;
   const { cwd, gitRoot } = workingDirectory(parts.cwd);
-  const { rules } = loadSettings({ stateRoot: home, cwd, ...defined({ gitRoot }), isTrusted: () => false });
+  const { rules } = loadSettings({ stateRoot, cwd, ...defined({ gitRoot }), isTrusted: () => false });
   const mayRead = mayReadBy([], rules, cwd);
-  const secrets = new Set(new LinkedSecrets(join(home, "sandbox"), disk).all());
+  const secrets = new Set(new LinkedSecrets(join(stateRoot, "sandbox"), disk).all());
   return (path) => !secrets.has(path) && mayRead?.(path) !== false;
 }

@@ -11,15 +11,15 @@ const PRIVATE_FILE = 0o600;
  * Writes large outputs to the client's folder, if the agent may read and write it. Otherwise the agent could not read
  * them. Outputs that cannot be written there are stored with the session.
  */
-export function outputKeeper(setup: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
-  const { request, context, disk, log, listener, home } = setup;
+export function outputWriter(setup: SessionSetup, roots: readonly string[]): RunSettings["storeOutput"] {
+  const { request, context, disk, log, channel, stateRoot } = setup;
   const { outputFolder: folder } = request.tools ?? {};
   if (folder === undefined) return undefined;
   const real = realPathOf(folder, context.cwd);
-  const isAllowed = (roots.length === 0 || isInside(real, roots)) && !isInside(real, [home]);
+  const isAllowed = (roots.length === 0 || isInside(real, roots)) && !isInside(real, [stateRoot]);
   if (!isAllowed) {
     const message = `largeOutput.outputDir is not used: ${folder} is outside the folders of the session, so large outputs are kept with the session. Choose a folder below the working directory, or name it in additionalDirectories.`;
-    listener.warn("options", message);
+    channel.warn("options", message);
     return undefined;
   }
   return async (name, content) => {
@@ -34,7 +34,7 @@ export function outputKeeper(setup: SessionSetup, roots: readonly string[]): Run
       return path;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      listener.warn("options", `A large output could not be written to largeOutput.outputDir: ${why}`);
+      channel.warn("options", `A large output could not be written to largeOutput.outputDir: ${why}`);
       return log.writeFile(name, content);
     }
   };

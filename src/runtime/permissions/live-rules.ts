@@ -58,9 +58,9 @@ export class LiveRules {
     return true;
   }
 
-  setReads(how: "asked" | "allowed"): void {
-    this.#allowances.askReads = how === "asked";
-    this.#allowances.allReads = how === "allowed";
+  setReads(mode: "asked" | "allowed"): void {
+    this.#allowances.askReads = mode === "asked";
+    this.#allowances.allReads = mode === "allowed";
   }
 
   /** Returns false if the user's settings rule it out. */

@@ -31,9 +31,9 @@ export function permissionService(
   setup: SessionSetup,
   { live, grants }: { live: LiveRules; grants: Grants },
 ): PermissionService {
-  const { home, disk, stamp } = setup;
+  const { stateRoot, disk, stamp } = setup;
   const grantsOf = (location: string): Grants =>
-    openGrants({ disk, file: join(home, "permissions-config.json"), location });
+    openGrants({ disk, file: join(stateRoot, "permissions-config.json"), location });
   return {
     rules: live,
     resetApprovals: () => grants.resetSession(),
@@ -55,17 +55,17 @@ export function permissionService(
       const pattern = patternFor(url, domain);
       return async () => {
         live.addRules([{ kind: "url", argument: pattern }]);
-        if (forGood) await allowForGood(join(home, "settings.json"), pattern);
+        if (forGood) await allowForGood(join(stateRoot, "settings.json"), pattern);
       };
     },
     isTrusted: (folder) => {
       const real = realFolder(folder);
-      return listTrusted(home).folders.some((known) => known.folder === real);
+      return listTrusted(stateRoot).folders.some((known) => known.folder === real);
     },
     async trust(folder) {
       const real = realFolder(folder);
       if (real === undefined) throw new TroupeError("usage", `There is no folder ${folder}.`);
-      await recordTrust({ stateRoot: home, folder: real, items: [], disk, stamp });
+      await recordTrust({ stateRoot, folder: real, items: [], disk, stamp });
     },
   };
 }

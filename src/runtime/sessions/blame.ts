@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../../checkpoints/checkpoint-tree.ts";
-import { Checkpoints, type KeptChange } from "../../checkpoints/checkpoints.ts";
-import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import { Checkpoints, type StoredChange } from "../../checkpoints/checkpoints.ts";
+import { StoredTexts } from "../../checkpoints/stored-texts.ts";
 import { isObject } from "../../lib/json.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
@@ -14,7 +14,7 @@ import type { Store } from "../../store/store.ts";
 import { undoSeal } from "../undo-seal.ts";
 
 export interface BlameParts {
-  readonly home: string;
+  readonly stateRoot: string;
   readonly store: Store;
   readonly disk: Disk;
   readonly stamp: Stamp;
@@ -69,19 +69,19 @@ export async function blameLine(path: string, line: number, parts: BlameParts): 
 
 interface SessionChange {
   readonly sessionId: string;
-  readonly change: KeptChange;
-  readonly texts: KeptTexts;
+  readonly change: StoredChange;
+  readonly texts: StoredTexts;
 }
 
 /** Returns all recorded changes of the file, oldest first. */
-async function changesOf(path: string, { home, store, disk, stamp }: BlameParts): Promise<SessionChange[]> {
+async function changesOf(path: string, { stateRoot, store, disk, stamp }: BlameParts): Promise<SessionChange[]> {
   const all: SessionChange[] = [];
   for (const sessionId of (await store.ids()).slice(0, MAX_SESSIONS)) {
-    const directory = join(home, "session-state", sessionId);
+    const directory = join(stateRoot, "session-state", sessionId);
     const list = await readFile(join(directory, "checkpoints", "changes.jsonl"), "utf8").catch(() => "");
     if (!list.includes(JSON.stringify(path)) && !list.includes('"kind":"tree"')) continue;
-    const checkpoints = new Checkpoints({ directory, disk, stamp, seal: undoSeal({ home, disk }) });
-    const texts = new KeptTexts(checkpoints);
+    const checkpoints = new Checkpoints({ directory, disk, stamp, seal: undoSeal({ stateRoot, disk }) });
+    const texts = new StoredTexts(checkpoints);
     const both = [...(await checkpoints.changes()), ...(await checkpoints.creations())];
     const own = both.filter((change) => change.path === path);
     for (const change of own) all.push({ sessionId, change, texts });
@@ -139,7 +139,7 @@ interface Found extends SessionChange {
   readonly doubt: string | undefined;
 }
 
-function doubtOf({ after }: KeptChange): string {
+function doubtOf({ after }: StoredChange): string {
   return after === undefined
     ? "other programs may have changed the file while the command ran"
     : "the file was changed again later, and its content in between is not recorded";

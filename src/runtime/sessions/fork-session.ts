@@ -30,7 +30,7 @@ export interface Forked {
  */
 export async function forkSession(
   request: ForkRequest,
-  { home, store, stamp }: { home: string; store: Store; stamp: Stamp },
+  { stateRoot, store, stamp }: { stateRoot: string; store: Store; stamp: Stamp },
 ): Promise<Forked> {
   const { sessionId, toEventId, session } = request;
   if (request.name !== undefined) await requireFreeName(store, request.name);
@@ -52,7 +52,7 @@ export async function forkSession(
       turns: facts.turns,
       ...defined({ name }),
     },
-    copies: await forkedFiles(join(home, "session-state", sessionId), facts),
+    copies: await forkedFiles(join(stateRoot, "session-state", sessionId), facts),
   });
   await tellSource(`Forked this session into ${called({ sessionId: forkId, name })}.`, { request, store, stamp });
   return { sessionId: forkId, ...defined({ name }) };

@@ -22,7 +22,7 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
     ...(files && {
       async undo() {
         const { undo } = await import("../../checkpoints/undo.ts");
-        const { restored, conflicts } = await undo({ kind: "turn" }, files);
+        const { restored, conflicts } = await undo({ kind: "message" }, files);
         if (conflicts.length === 0) return `Restored ${plural(restored.length, "file")}.`;
         throw new TroupeError(
           "failed",

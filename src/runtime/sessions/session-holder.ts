@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { holderOf, type SessionHolder } from "../../store/lock-holder.ts";
 
-/** `home` is the state root. Ids that name no folder of a session are free. */
-export async function sessionHolder(home: string, sessionId: string): Promise<SessionHolder> {
+/** Ids that name no folder of a session are free. */
+export async function sessionHolder(stateRoot: string, sessionId: string): Promise<SessionHolder> {
   if (!/^[\w-]+$/.test(sessionId)) return { kind: "nobody" };
-  return holderOf(join(home, "session-state", sessionId));
+  return holderOf(join(stateRoot, "session-state", sessionId));
 }

@@ -11,8 +11,8 @@ import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
 import { BY_AGENT } from "../models/model-choice.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import { findMainAgent, mainAgentPreferences, modelOf, preload } from "./preselect.ts";
 import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import { findMainAgent, mainAgentPreferences, modelOf, preload } from "./select-main-agent.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 export interface MainAgentParts {
@@ -30,7 +30,7 @@ export interface MainAgentChoice extends Choice {
 }
 
 export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): MainAgentChoice {
-  const { listener } = setup;
+  const { channel } = setup;
   const { promptAndTools } = parts;
   const model = new MainAgentModel(setup, parts.workspace);
   let servers: AgentServers | undefined;
@@ -42,15 +42,15 @@ export function mainAgentChoice(setup: SessionSetup, parts: MainAgentParts): Mai
     // Steps that may throw come first, so that nothing has changed by then.
     await model.setFor(mainAgent);
     const skills = mainAgent
-      ? await preload(mainAgent, parts.workspace, (message) => listener.warn("agent", message))
+      ? await preload(mainAgent, parts.workspace, (message) => channel.warn("agent", message))
       : "";
     const before = servers;
     servers = mainAgent && (await ownServers(mainAgent, { setup, parts }));
     promptAndTools.setMainAgent(mainAgent, { skills, tools: servers?.tools ?? [] });
     await before?.close();
-    if (!mainAgent) return listener.say("subagent.deselected", {});
+    if (!mainAgent) return channel.emit("subagent.deselected", {});
     const { name: agentName, displayName: agentDisplayName, tools } = mainAgent;
-    return listener.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+    return channel.emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
   };
   return {
     list: () => agents().map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
@@ -74,7 +74,7 @@ async function ownServers(
 ): Promise<AgentServers | undefined> {
   const { promptAndTools, servers, workspace } = parts;
   if (mainAgent.name === promptAndTools.firstMainAgent?.name) return undefined;
-  const warn = (message: string): void => setup.listener.warn("mcp", message);
+  const warn = (message: string): void => setup.channel.warn("mcp", message);
   return agentServers({ workspace, open: servers.open, warn })(
     mainAgent,
     promptAndTools.allTools.map(({ name }) => name),
@@ -94,10 +94,10 @@ class MainAgentModel {
   }
 
   async setFor(mainAgent: AgentDefinition | undefined): Promise<void> {
-    const { models, request, environment, listener } = this.#setup;
+    const { models, request, environment, channel } = this.#setup;
     if (request.model?.name !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
     const workspace = this.#workspace;
-    const warn = (message: string): void => listener.warn("agent", message);
+    const warn = (message: string): void => channel.warn("agent", message);
     const resolve = (name: string) => models.resolve(name);
     const model = mainAgent && (await modelOf(mainAgent, { workspace, resolve, warn }));
     const effort = mainAgent && mainAgentPreferences(mainAgent, workspace).effort;

@@ -1,4 +1,4 @@
-import { MEMORY_AGENT } from "../../agents/agent.ts";
+import { BOARD_AGENT } from "../../agents/agent.ts";
 import { noUsage } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Limits } from "../../session/budget/budget.ts";
@@ -7,7 +7,7 @@ import { modelName } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { githubServer } from "../mcp/github-server.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
-import { limitsOfMainAgent, type MainAgentSelection, selectMainAgent } from "./preselect.ts";
+import { limitsOfMainAgent, type MainAgentSelection, selectMainAgent } from "./select-main-agent.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** The main agent of a session and its limits. Its model is set in the setup's `models`. */
@@ -21,7 +21,7 @@ export interface MainAgent {
 }
 
 export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> {
-  const { request, log, models, environment, home, context, listener } = setup;
+  const { request, log, models, environment, stateRoot, context, channel } = setup;
   const { lastModel: last } = setup;
   const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
   const wanted = request.model?.name ?? (isOfEnvironment ? undefined : last?.reference);
@@ -32,9 +32,9 @@ export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> 
         { ...request.workspace, builtinServers },
         {
           context,
-          stateRoot: home,
+          stateRoot,
           environment,
-          onNotice: listener.notice,
+          onNotice: channel.notice,
           denyTools: request.permissions?.denyTools ?? [],
         },
       ),
@@ -44,42 +44,42 @@ export async function resolveMainAgent(setup: SessionSetup): Promise<MainAgent> 
     wanted: request.agents?.main,
     events: log.events,
     workspace: opened,
-    isOurs: request.agents?.detachedFrom !== undefined && request.agents?.main === MEMORY_AGENT,
-    warn: (message) => listener.warn("agent", message),
+    isChosenByTroupe: request.agents?.detachedFrom !== undefined && request.agents?.main === BOARD_AGENT,
+    warn: (message) => channel.warn("agent", message),
   });
   const { effective } = opened.settings;
   const isChosen = request.model?.name !== undefined || isOfEnvironment;
   // Settings name a configured model, but the session may have its own provider for everything.
-  const usual = isOfEnvironment || request.model?.providers?.provider ? undefined : effective.model;
+  const configuredModel = isOfEnvironment || request.model?.providers?.provider ? undefined : effective.model;
   const model =
     (isChosen ? undefined : await selection.model((name) => models.resolve(name))) ??
     named ??
-    (await models.resolve(usual));
+    (await models.resolve(configuredModel));
   if (model.absent) {
-    listener.warn("model", `${model.absent.why}. The list of models is requested again with the next message.`);
+    channel.warn("model", `${model.absent.why}. The list of models is requested again with the next message.`);
   }
-  const { credits: most, ...given } = request.limits ?? {};
-  const limits = limitsOfMainAgent(selection.definition, given);
-  const credits = creditsOf(most, { model, listener });
+  const { credits: maxCredits, ...requestedLimits } = request.limits ?? {};
+  const limits = limitsOfMainAgent(selection.definition, requestedLimits);
+  const credits = creditsOf(maxCredits, { model, channel });
   if (limits.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
-  const ofAgent = request.agents?.main === undefined ? undefined : selection.reasoningEffort;
+  const agentEffort = request.agents?.main === undefined ? undefined : selection.reasoningEffort;
   const effort =
-    request.model?.reasoningEffort ?? ofAgent ?? last?.effort ?? selection.reasoningEffort ?? effective.effortLevel;
+    request.model?.reasoningEffort ?? agentEffort ?? last?.effort ?? selection.reasoningEffort ?? effective.effortLevel;
   models.begin(model, { effort, summary: request.model?.reasoningSummary ?? last?.summary });
   return { selection, workspace: selection.workspace, limits: () => credits.within(limits), credits };
 }
 
 /** Without a known price, the agent is told of its credits but they cannot be enforced. */
 function creditsOf(
-  most: number | undefined,
-  { model, listener }: { readonly model: SessionModel; readonly listener: SessionSetup["listener"] },
+  maxCredits: number | undefined,
+  { model, channel }: { readonly model: SessionModel; readonly channel: SessionSetup["channel"] },
 ): Credits {
-  const isHeld = model.costOf(noUsage) !== null;
-  if (most !== undefined && !isHeld) {
-    const message = `The price of ${modelName(model)} is not known, so the limit of ${most} AI credits is passed to the agent and cannot be enforced.`;
-    listener.warn("limits", message);
+  const canEnforce = model.costOf(noUsage) !== null;
+  if (maxCredits !== undefined && !canEnforce) {
+    const message = `The price of ${modelName(model)} is not known, so the limit of ${maxCredits} AI credits is passed to the agent and cannot be enforced.`;
+    channel.warn("limits", message);
   }
-  return new Credits(most, { isHeld });
+  return new Credits(maxCredits, { canEnforce });
 }
 
 /** A model in the environment wins over a resumed session's last model and over settings. */

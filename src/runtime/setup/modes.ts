@@ -6,7 +6,7 @@ import type { CheckResult } from "../../session/modes/autopilot.ts";
 import { afterPlan, modeSection, planPolicy } from "../../session/modes/modes.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
-import type { LateSession } from "./late-session.ts";
+import type { SessionChannel } from "./session-channel.ts";
 
 /** The effects of the session's mode: refused calls, a prompt section, and the handling of plans. */
 export interface ModeParts extends Pick<SessionOptions, "policy" | "reasonToRefuse" | "plan" | "onMode"> {
@@ -15,19 +15,19 @@ export interface ModeParts extends Pick<SessionOptions, "policy" | "reasonToRefu
   current(): SessionMode;
 }
 
-export function modeParts(what: { files: string; policy: Policy; listener: LateSession }): Required<ModeParts> {
-  const { listener } = what;
-  const planFile = join(what.files, PLAN);
-  const { policy, reasonToRefuse } = planPolicy(what.policy, planFile);
+export function modeParts(parts: { files: string; policy: Policy; channel: SessionChannel }): Required<ModeParts> {
+  const { channel } = parts;
+  const planFile = join(parts.files, PLAN);
+  const { policy, reasonToRefuse } = planPolicy(parts.policy, planFile);
   let current: SessionMode = "interactive";
   return {
     policy,
     reasonToRefuse: (question) => (current === "plan" ? reasonToRefuse(question) : undefined),
     plan: {
-      content: () => readPlan(what.files),
+      content: () => readPlan(parts.files),
       async approved(action) {
         const { mode, startsFleet } = afterPlan(action);
-        const { session } = listener;
+        const { session } = channel;
         await session?.mainAgent.modes.set(mode);
         if (!session || !startsFleet) return;
         const { fleetMessage } = await import("../submit.ts");
@@ -37,7 +37,7 @@ export function modeParts(what: { files: string; policy: Policy; listener: LateS
     onMode(mode) {
       if (mode === current) return;
       current = mode;
-      listener.toolsChanged();
+      channel.toolsChanged();
     },
     section: () => modeSection(current, { planFile }),
     current: () => current,

@@ -17,7 +17,7 @@ import { lateFactories } from "../agents/late-factories.ts";
 import { LiveAgents } from "../agents/live-agents.ts";
 import { memoryOf } from "../knowledge/memory-gate.ts";
 import { sessionServers } from "../mcp/session-servers.ts";
-import { outputKeeper } from "../permissions/large-output-folder.ts";
+import { outputWriter } from "../permissions/large-output-folder.ts";
 import type { SessionRequest } from "../session-request.ts";
 import { fileCarrier } from "../sessions/session-elsewhere.ts";
 import { skillRules } from "../skill-rules.ts";
@@ -60,9 +60,9 @@ export async function prepareSession(
   const setup = beginSetup(request, log, parts);
   const built = await buildParts(setup);
   const late: LateParts = {};
-  for (const notice of built.workspace.notices) setup.listener.notice(notice);
+  for (const notice of built.workspace.notices) setup.channel.notice(notice);
   const { warning } = built.backends.policy.containment ?? {};
-  if (warning !== undefined && mayRunCommands(built.rules)) setup.listener.warn("shell", warning);
+  if (warning !== undefined && mayRunCommands(built.rules)) setup.channel.warn("shell", warning);
   return {
     options: optionsOf(setup, built, late),
     started: (session) => connect(session, { setup, built, late }),
@@ -86,7 +86,7 @@ async function buildParts(setup: SessionSetup) {
   const backends = toolBackends(setup, { workspace, rules });
   await sweepLeftovers(setup, backends);
   const isWithoutAgents = request.agents?.delegation === false;
-  const agents = isWithoutAgents ? undefined : new LiveAgents(workspace, setup.listener, log.events);
+  const agents = isWithoutAgents ? undefined : new LiveAgents(workspace, setup.channel, log.events);
   const board = await boardOf(setup, mainAgent, backends);
   const memory = await memoryOf(setup, { mainAgent, redactor: backends.redactor });
   const search = sessionSearch(setup, workspace);
@@ -136,14 +136,14 @@ async function buildParts(setup: SessionSetup) {
 }
 
 function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): SessionOptions {
-  const { request, models, listener } = setup;
+  const { request, models, channel } = setup;
   const { mainAgent, workspace, rules, backends, mcp, memory, board, search, extensions } = built;
   return {
     ...optionsOfRequest(setup),
     ...permissionOptions(setup, { rules, backends }),
     ...storageOptions(setup, backends),
     ...callbackOptions(setup, built, late),
-    keepOutput: outputKeeper(setup, rules.roots),
+    storeOutput: outputWriter(setup, rules.roots),
     get limits() {
       return mainAgent.limits();
     },
@@ -165,7 +165,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
     }),
     ports: built.agentWorkspaces.mainPorts,
     searchModel: search.model,
-    commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await listener.opened, kept),
+    commandRules: async (stored) => (await import("../submit.ts")).rulesFrom(await channel.opened, stored),
     ...defined({
       hooks: built.hooks,
       agentPool: built.agentPool,
@@ -178,7 +178,7 @@ function optionsOf(setup: SessionSetup, built: BuiltParts, late: LateParts): Ses
       tracker: () => late.tracker,
     }),
     ...(request.context?.nestedInstructions !== false && {
-      onFileAccess: (path: string, toolName: string) => listener.fileAccess(workspace, path, toolName),
+      onFileAccess: (path: string, toolName: string) => channel.fileAccess(workspace, path, toolName),
     }),
     sandboxStatus: backends.sandboxStatus,
     fileHistory: { checkpoints: backends.checkpoints, disk: setup.disk },
@@ -208,19 +208,19 @@ function connect(
   session: Session,
   { setup, built, late }: { readonly setup: SessionSetup; readonly built: BuiltParts; readonly late: LateParts },
 ): void {
-  const { listener, tracing } = setup;
+  const { channel, tracing } = setup;
   const { mainAgent, memory, search, skills, rules, carrier, backends } = built;
   mainAgent.selection.announce(session);
-  listener.listen(session);
+  channel.connect(session);
   tracing?.started(session);
   if (memory) session.subscribe((event) => memory.onEvent(event));
   session.subscribe((event) => search.onEvent(event));
-  session.subscribe(skillRules({ skills, rules: rules.live, notice: listener.notice }));
+  session.subscribe(skillRules({ skills, rules: rules.live, notice: channel.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.
   if (!setup.log.elsewhere) late.tracker = new SessionTracker(session, setup);
   carrier?.listen(session);
-  backends.shells.onFinished(() => listener.commandsEnded(backends.shells));
+  backends.shells.onFinished(() => channel.commandsEnded(backends.shells));
 }
 
 /** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
@@ -255,7 +255,7 @@ function optionsOfRequest({ request, log, stamp, context, tracing }: SessionSetu
     name,
     mode,
     tracing: tracing?.port,
-    effects: request.effects,
+    effectGuard: request.effects,
     resumed: resume?.event,
     continuesPending: resume?.continuesPending,
     isOwnFolder: resume?.isOwnFolder,
@@ -270,7 +270,7 @@ function optionsOfRequest({ request, log, stamp, context, tracing }: SessionSetu
 }
 
 function permissionOptions(
-  { context, listener }: SessionSetup,
+  { context, channel }: SessionSetup,
   { rules, backends }: { rules: SessionRules; backends: ToolBackends },
 ) {
   const { roots, grants } = rules;
@@ -283,13 +283,13 @@ function permissionOptions(
     reasonToRefuse,
     plan,
     onMode,
-    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.queue.closed }),
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => channel.session?.queue.closed }),
   };
 }
 
 /** Returns how history is stored: redacted, limited, and compacted when it grows too long. */
 function storageOptions(setup: SessionSetup, { redactor, database }: ToolBackends) {
-  const { request, log, disk, environment, listener } = setup;
+  const { request, log, disk, environment, channel } = setup;
   const readTodos = () => database.readTodos();
   return {
     redactor,
@@ -299,7 +299,7 @@ function storageOptions(setup: SessionSetup, { redactor, database }: ToolBackend
       events: [...log.removed, ...log.events],
       writeSummary: log.elsewhere ? summaryWriterTo(log.elsewhere) : summaryWriter(log.directory, disk),
       carriedState: (key) => {
-        const { agents, events = [] } = listener.session ?? {};
+        const { agents, events = [] } = channel.session ?? {};
         return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });
       },
     }),
@@ -313,9 +313,9 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
 
 /** Closes all parts of a session, even if some of them fail. */
 async function end(
-  what: LateParts & Pick<BuiltParts, "backends" | "agentChoice" | "agents" | "mcp" | "board" | "carrier">,
+  parts: LateParts & Pick<BuiltParts, "backends" | "agentChoice" | "agents" | "mcp" | "board" | "carrier">,
 ) {
-  const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = what;
+  const { schedules, tracker, backends, agentChoice, agents, mcp, board, carrier } = parts;
   schedules?.dispose();
   await runAll([
     () => backends.shells.closeAll(),

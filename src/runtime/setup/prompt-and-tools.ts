@@ -16,7 +16,7 @@ import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { withCoreSkills } from "./core-skills.ts";
 import type { LiveSkills } from "./live-skills.ts";
 import type { ModeParts } from "./modes.ts";
-import { toolsOfMainAgent } from "./preselect.ts";
+import { toolsOfMainAgent } from "./select-main-agent.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface PromptAndToolsParts {

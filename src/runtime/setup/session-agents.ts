@@ -22,7 +22,7 @@ import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 /** Returns the agents that may work for the main agent, and how each is equipped. */
 export function agentPoolOptionsOf(
   setup: SessionSetup,
-  how: {
+  parts: {
     agents: LiveAgents;
     mainAgent: MainAgent;
     promptAndTools: LivePromptAndTools;
@@ -35,9 +35,9 @@ export function agentPoolOptionsOf(
     redactor: ToolBackends["redactor"];
   },
 ): AgentPoolOptions {
-  const { environment, models, request, context, log, listener, identity } = setup;
-  const { agents, promptAndTools, choice, agentWorkspaces, servers, board, memory } = how;
-  const { workspace } = how.mainAgent;
+  const { environment, models, request, context, log, channel, identity } = setup;
+  const { agents, promptAndTools, choice, agentWorkspaces, servers, board, memory } = parts;
+  const { workspace } = parts.mainAgent;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(setup.files) };
   return agentPoolOptions({
     environment,
@@ -63,13 +63,13 @@ export function agentPoolOptionsOf(
         return { ...agentWorkspace, ports: { ...agentWorkspace.ports, board: board.readingPort } };
       return board?.equip(agentWorkspace, task.spec.agentName) ?? agentWorkspace;
     },
-    serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
+    serversFor: agentServers({ workspace, open: servers.open, warn: (message) => channel.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : agentWorkspaces.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
-    ...(request.agents?.elsewhere && { remoteAgents: remoteAgentsOf(setup, how) }),
+    ...(request.agents?.elsewhere && { remoteAgents: remoteAgentsOf(setup, parts) }),
     most: request.agents?.limits,
     accountPlan: identity && (async () => (await identity.status()).plan),
-    warn: (message) => listener.warn("agent", message),
+    warn: (message) => channel.warn("agent", message),
   });
 }
 

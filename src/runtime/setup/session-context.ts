@@ -3,7 +3,7 @@ import type { SessionEvent, WorkingDirectory } from "../../protocol/event.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** Emits an event when the session's branch or repository changes. */
-export function contextWatch({ context, log, listener }: Pick<SessionSetup, "context" | "log" | "listener">): {
+export function contextWatch({ context, log, channel }: Pick<SessionSetup, "context" | "log" | "channel">): {
   look(): void;
 } {
   let last = lastDirectory(log.events) ?? context;
@@ -15,7 +15,7 @@ export function contextWatch({ context, log, listener }: Pick<SessionSetup, "con
       isFresh = false;
       if (isSame(last, now)) return;
       last = now;
-      void listener.say("session.context_changed", now);
+      void channel.emit("session.context_changed", now);
     },
   };
 }

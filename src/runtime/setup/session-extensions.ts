@@ -23,11 +23,11 @@ export function sessionExtensions(
   setup: SessionSetup,
   { workspace, requested }: { workspace: Workspace; requested: RequestedSandbox },
 ): SessionExtensions | undefined {
-  const { request, context, home: stateRoot, environment, listener, shared, log } = setup;
+  const { request, context, stateRoot, environment, channel, shared, log } = setup;
   const { extensions: asked } = request.client ?? {};
   if (!asked || !workspace.flags.has("EXTENSIONS")) return undefined;
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
-  const warn = (message: string): void => listener.warn("extension", message);
+  const warn = (message: string): void => channel.warn("extension", message);
   const prepare = shared.programs([workspace.root], { requested, onWarning: warn });
   const started = new Map<string, FoundExtension>();
   return {

@@ -84,8 +84,8 @@ async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
     const task = tasks.get(id);
     if (!task) return { why: "it is gone" };
     if (!isIdleOrEnded(task.status)) continue;
-    const { turns } = await tasks.report(id);
-    const response = turns.at(-1)?.response;
+    const { answers } = await tasks.report(id);
+    const response = answers.at(-1)?.response;
     if (task.status === "completed" && response) return { response };
     const { limit } = task;
     return {

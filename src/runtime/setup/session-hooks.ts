@@ -12,19 +12,19 @@ import type { SessionSetup } from "./session-setup.ts";
  * Returns a factory for the session's hooks, or undefined if it has none. The code of hooks is loaded only if needed.
  */
 export async function loadSessionHooks(
-  { stamp, environment, shared, listener, request }: SessionSetup,
+  { stamp, environment, shared, channel, request }: SessionSetup,
   { workspace, requested }: { workspace: Workspace; requested: RequestedSandbox },
 ): Promise<((emit: Emit) => Hooks) | undefined> {
   const { hooks: definitions, root: projectRoot } = workspace;
-  const warn = (message: string): void => listener.warn("hook", message);
+  const warn = (message: string): void => channel.warn("hook", message);
   const prepare = shared.programs([projectRoot], { requested, onWarning: warn });
   const listeners = request.client?.program?.hooks;
   if (definitions.length === 0 && !listeners) return undefined;
   const { createHooks } = await import("../../hooks/fire.ts");
   const all = { definitions, ...(listeners && { live: await listening(listeners) }) };
-  const { effects } = request;
+  const { effects: effectGuard } = request;
   return (emit) =>
-    createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit, ...defined({ effects }) });
+    createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit, ...defined({ effectGuard }) });
 }
 
 /** Gives each listener a hook at every point. */

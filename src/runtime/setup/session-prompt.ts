@@ -20,7 +20,7 @@ import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 /** Returns the current tools that do not come from servers. Those that name agents change with them. */
 export function sessionTools(
   { request, tools }: SessionSetup,
-  what: {
+  parts: {
     workspace: MainAgent["workspace"];
     agents: LiveAgents | undefined;
     board: SessionBoard | undefined;
@@ -28,7 +28,7 @@ export function sessionTools(
     search: SessionSearch;
   },
 ): () => readonly Tool[] {
-  const { workspace, agents, board, memory, search } = what;
+  const { workspace, agents, board, memory, search } = parts;
   const variant = request.client?.askUserVariant === "elicitation" ? formTools : interactiveTools;
   const mayAsk = request.client?.askUser ?? workspace.settings.effective.askUser ?? true;
   const asking = mayAsk ? variant : [];
@@ -76,7 +76,7 @@ const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 /** Builds the system prompt and tools of the main agent. */
 export async function sessionPrompt(
   setup: SessionSetup,
-  how: {
+  parts: {
     mainAgent: MainAgent;
     rules: SessionRules;
     tools: () => readonly Tool[];
@@ -87,10 +87,10 @@ export async function sessionPrompt(
     skills: LiveSkills;
   },
 ): Promise<LivePromptAndTools> {
-  const { request, shared, listener } = setup;
-  const { selection, workspace } = how.mainAgent;
+  const { request, shared, channel } = setup;
+  const { selection, workspace } = parts.mainAgent;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
-  const { rules, tools, choice, mcp, memory, board, skills } = how;
+  const { rules, tools, choice, mcp, memory, board, skills } = parts;
   const promptAndTools = new LivePromptAndTools({
     prompt: {
       ...promptOf(setup),
@@ -114,18 +114,18 @@ export async function sessionPrompt(
     memory,
     search: mcp && (await shared.searchFor(searchSettings, searchMemory(setup))),
   });
-  listener.promptAndTools = promptAndTools;
+  channel.promptAndTools = promptAndTools;
   const { program } = request.client ?? {};
-  if (program?.tools) program.tools.onChange = listener.toolsChanged;
+  if (program?.tools) program.tools.onChange = channel.toolsChanged;
   // Servers and clients may bring tools later, so unknown names are refused only without them.
   if (!mcp && !program) requireKnown(promptAndTools.allTools, request.tools?.choice);
   return promptAndTools;
 }
 
 /** Keeps tools found by a search available when the session is resumed. */
-function searchMemory({ log, listener }: SessionSetup): Pick<ToolSearchOptions, "found" | "onFound"> {
+function searchMemory({ log, channel }: SessionSetup): Pick<ToolSearchOptions, "found" | "onFound"> {
   return {
     found: log.events.flatMap((event) => (event.type === "tool_search.activated" ? event.data.toolNames : [])),
-    onFound: (names) => void listener.say("tool_search.activated", { strategy: "regex", toolNames: [...names] }),
+    onFound: (names) => void channel.emit("tool_search.activated", { strategy: "regex", toolNames: [...names] }),
   };
 }

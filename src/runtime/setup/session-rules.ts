@@ -8,8 +8,8 @@ import { limitingPolicy } from "../permissions/ceiling.ts";
 import { LiveRules } from "../permissions/live-rules.ts";
 import { type PermissionFlags, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { LateSession } from "./late-session.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
+import type { SessionChannel } from "./session-channel.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 /** The permissions of a session: allowed, allowed after approval, and denied. */
@@ -26,12 +26,16 @@ export interface SessionRules {
 }
 
 export function sessionRules(setup: SessionSetup, workspace: Workspace): SessionRules {
-  const { request, disk, home, context, files, records, listener } = setup;
+  const { request, disk, stateRoot, context, files, records, channel } = setup;
   const { settings } = workspace;
-  const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
+  const grants = openGrants({
+    disk,
+    file: join(stateRoot, "permissions-config.json"),
+    location: locationKey(context.cwd),
+  });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
   const asked = { ...request.permissions, allPaths: request.permissions?.paths === "all" };
-  const permissions = withoutBypass(asked, settings, listener);
+  const permissions = withoutBypass(asked, settings, channel);
   const added = request.permissions?.paths === "all" ? [] : (request.permissions?.paths ?? []).map(realFolder);
   const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files, records];
   const servers = serverNames(workspace);
@@ -39,31 +43,31 @@ export function sessionRules(setup: SessionSetup, workspace: Workspace): Session
     permissions,
     {
       roots,
-      stateRoot: home,
+      stateRoot,
       writable: [files],
       workspace: [workspace.root, context.cwd, ...added],
       servers,
     },
-    { rules: settings.rules, notice: listener.notice },
+    { rules: settings.rules, notice: channel.notice },
   );
   const mayAllowAll = settings.effective.permissions?.disableBypassPermissionsMode === undefined;
   const { ceiling } = permissions;
   const own = [context.cwd, files, records];
   const limited = ceiling ? { ...policy, ceiling: limitingPolicy(ceiling, policy, { own, servers }) } : policy;
   const live = new LiveRules(limited, { cwd: context.cwd, servers, mayAllowAll });
-  return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, listener }) };
+  return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, channel }) };
 }
 
 /** Removes allow-all permissions if the user's settings rule them out. */
 function withoutBypass(
   permissions: PermissionFlags,
   { effective }: LoadedSettings,
-  listener: LateSession,
+  channel: SessionChannel,
 ): PermissionFlags {
   if (effective.permissions?.disableBypassPermissionsMode === undefined) return permissions;
   const { allTools, allPaths, allUrls, ...rest } = permissions;
   if (allTools || allPaths || allUrls) {
-    listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
+    channel.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
   }
   return rest;
 }

@@ -28,9 +28,9 @@ const CHOICES = ["auto", "model", "off", ...engineNames] as const;
 type Choice = (typeof CHOICES)[number];
 
 export function sessionSearch(setup: SessionSetup, { settings }: Workspace): SessionSearch {
-  const { environment, models, listener } = setup;
+  const { environment, models, channel } = setup;
   const searchSettings = settings.effective.webSearch ?? {};
-  const choice = choiceOf(environment, searchSettings, listener.notice);
+  const choice = choiceOf(environment, searchSettings, channel.notice);
   const port = portOf(choice, searchSettings, setup);
   const mayAskModel = choice === "auto" || choice === "model";
   const model = (): SessionModel | undefined =>
@@ -40,7 +40,7 @@ export function sessionSearch(setup: SessionSetup, { settings }: Workspace): Ses
     model,
     tools: () => (port !== undefined || model() !== undefined ? searchTools : []),
     onEvent({ type }) {
-      if (type === "session.model_change" && mayAskModel && port === undefined) listener.toolsChanged();
+      if (type === "session.model_change" && mayAskModel && port === undefined) channel.toolsChanged();
     },
   };
 }
@@ -63,7 +63,7 @@ function choiceOf(
 function portOf(
   choice: Choice,
   searchSettings: SearchSettings,
-  { environment, shared, listener }: SessionSetup,
+  { environment, shared, channel }: SessionSetup,
 ): WebSearch | undefined {
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
@@ -73,7 +73,7 @@ function portOf(
       environment,
       searchSettings.engine === undefined || searchSettings.engine === named ? searchSettings : {},
     );
-    if ("missing" in found) listener.notice(`Web search is not available: ${found.missing}`);
+    if ("missing" in found) channel.notice(`Web search is not available: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
   }
   if (choice !== "auto") return undefined;

@@ -23,7 +23,7 @@ import type { SessionTracker } from "./session-tracker.ts";
 /** Returns the state beside the conversation that surfaces can read and change. */
 export function sessionServices(
   setup: SessionSetup,
-  how: {
+  parts: {
     workspace: Workspace;
     agentChoice: MainAgentChoice;
     agents: LiveAgents | undefined;
@@ -39,27 +39,27 @@ export function sessionServices(
     tracker: () => SessionTracker | undefined;
   },
 ): NonNullable<SessionOptions["services"]> {
-  const { workspace, agentChoice, agents, mcp, memory, board, database, schedules } = how;
+  const { workspace, agentChoice, agents, mcp, memory, board, database, schedules } = parts;
   return {
     filesFolder: setup.files,
     identity: setup.identity,
     get skills() {
-      return how.skills.all;
+      return parts.skills.all;
     },
-    setSkillEnabled: (name, enabled) => how.skills.setEnabled(name, enabled),
-    reloadSkills: () => how.skills.reload(),
+    setSkillEnabled: (name, enabled) => parts.skills.setEnabled(name, enabled),
+    reloadSkills: () => parts.skills.reload(),
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
-    permissions: permissionService(setup, how.rules),
+    permissions: permissionService(setup, parts.rules),
     mayShowApps: workspace.flags.has("MCP_APPS"),
     showsApps: showsApps(setup, workspace),
-    ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: how.rules })) }),
+    ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: parts.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     ...(mcp && { signIn: (serverName) => signIn(mcp, serverName, setup) }),
-    ...(mcp && { serverPrompts: serverPrompts(mcp, () => setup.listener.session?.queue.closed ?? never) }),
+    ...(mcp && { serverPrompts: serverPrompts(mcp, () => setup.channel.session?.queue.closed ?? never) }),
     agents: agentChoice,
-    ...defined({ extensions: how.extensions, factories: how.factories }),
+    ...defined({ extensions: parts.extensions, factories: parts.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
     memories: () => memory?.count ?? 0,
@@ -67,7 +67,7 @@ export function sessionServices(
       board: {
         isTrustedForRun: workspace.trust.state === "run",
         count: async () => (await board.board.list()).length,
-        flush: async () => how.tracker()?.flush(),
+        flush: async () => parts.tracker()?.flush(),
       },
     }),
     fork: (toEventId) => forkHere(toEventId, setup),
@@ -81,7 +81,7 @@ const { signal: never } = new AbortController();
 
 async function forkHere(toEventId: string | undefined, setup: SessionSetup) {
   const { forkSession } = await import("../sessions/fork-session.ts");
-  const { session } = setup.listener;
+  const { session } = setup.channel;
   return forkSession({ sessionId: setup.log.sessionId, ...defined({ toEventId, session }) }, setup);
 }
 

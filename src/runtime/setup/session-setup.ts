@@ -14,11 +14,11 @@ import type { Models } from "../models/models.ts";
 import type { ProcessParts } from "../process-parts.ts";
 import type { SessionRequest } from "../session-request.ts";
 import type { SessionTracer } from "../telemetry.ts";
-import { LateSession } from "./late-session.ts";
+import { SessionChannel } from "./session-channel.ts";
 
 export interface PrepareParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly home: string;
+  readonly stateRoot: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
   readonly models: Models;
@@ -46,18 +46,18 @@ export interface SessionSetup extends Omit<PrepareParts, "models"> {
   /** For records of the runtime: tools may read them, neither tools nor commands may write them. */
   readonly records: string;
   /** Queues messages for the session until it is open. */
-  readonly listener: LateSession;
+  readonly channel: SessionChannel;
 }
 
 export function beginSetup(request: SessionRequest, log: SessionLog, parts: PrepareParts): SessionSetup {
   const directory = directoryAt(request.cwd);
   const context = request.context?.git === false ? { cwd: directory.cwd } : directory;
-  const listener = new LateSession();
+  const channel = new SessionChannel();
   const models = new SelectedModel({
     models: parts.models,
     own: ownModels(request, parts),
     capabilities: request.model?.capabilities,
-    emit: listener.say,
+    emit: channel.emit,
   });
   return {
     ...parts,
@@ -67,7 +67,7 @@ export function beginSetup(request: SessionRequest, log: SessionLog, parts: Prep
     context,
     files: join(log.directory, "files"),
     records: join(log.directory, "records"),
-    listener,
+    channel,
   };
 }
 

@@ -9,16 +9,16 @@ import type { SessionSetup } from "./session-setup.ts";
 
 export function sessionTokens({
   log,
-  listener,
+  channel,
   shared,
-}: Pick<SessionSetup, "log" | "listener" | "shared">): SessionTokens {
+}: Pick<SessionSetup, "log" | "channel" | "shared">): SessionTokens {
   const declined = new Map<string, { readonly serverUrl: string }>();
   const isDeclined = (name: string, url: string): boolean => declined.get(name)?.serverUrl === url;
   return {
     owner: log.sessionId,
-    canAsk: () => listener.session?.requests.canAnswer("mcp_oauth") ?? false,
+    canAsk: () => channel.session?.requests.canAnswer("mcp_oauth") ?? false,
     async request(wanted, signal) {
-      const { session } = listener;
+      const { session } = channel;
       const { serverName, serverUrl } = wanted;
       if (!session || isDeclined(serverName, serverUrl)) return { kind: "cancelled" };
       const answer = await session.requests.request("mcp_oauth", asTold(wanted), { signal });

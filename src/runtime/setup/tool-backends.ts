@@ -50,28 +50,28 @@ export interface ToolBackends {
   onMessage(messageId: string): void;
 }
 
-export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
-  const { log, disk, stamp, home, listener } = setup;
-  const { workspace } = how;
-  const requested = requestedSandbox(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
+export function toolBackends(setup: SessionSetup, parts: { workspace: Workspace; rules: SessionRules }): ToolBackends {
+  const { log, disk, stamp, stateRoot, channel } = setup;
+  const { workspace } = parts;
+  const requested = requestedSandbox(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot });
   const redactor = redactorOf(setup, workspace);
-  let turn = "";
+  let messageId = "";
   const checkpoints = new Checkpoints({
     directory: log.directory,
     disk,
     stamp,
-    turn: () => turn,
-    seal: undoSeal({ home, disk }),
+    messageId: () => messageId,
+    seal: undoSeal({ stateRoot, disk }),
   });
   const database = databaseOf(log, {
     ...(setup.request.context?.sessionStore !== false && { past: { ...setup.past, ...storeScope(setup, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
-    onTodosChanged: () => void listener.say("session.todos_changed", {}),
+    onTodosChanged: () => void channel.emit("session.todos_changed", {}),
   });
-  const contain = container(setup, { ...how, requested });
-  const containment = contain(how.rules.mode.policy, setup.context.cwd);
-  const newShells = shellMaker(setup, { ...how, requested, checkpoints, redactor, containment });
+  const contain = container(setup, { ...parts, requested });
+  const containment = contain(parts.rules.mode.policy, setup.context.cwd);
+  const newShells = shellMaker(setup, { ...parts, requested, checkpoints, redactor, containment });
   return {
     redactor,
     checkpoints,
@@ -79,11 +79,11 @@ export function toolBackends(setup: SessionSetup, how: { workspace: Workspace; r
     newShells,
     requested,
     contain,
-    policy: policyWith(how.rules.mode.policy, { containment }),
-    sandboxStatus: () => setup.shared.sandboxes.status(how.rules.permissions.allUrls === true, requested.sandbox),
+    policy: policyWith(parts.rules.mode.policy, { containment }),
+    sandboxStatus: () => setup.shared.sandboxes.status(parts.rules.permissions.allUrls === true, requested.sandbox),
     shells: newShells(),
-    onMessage: (messageId) => {
-      turn = messageId;
+    onMessage: (id) => {
+      messageId = id;
     },
   };
 }
@@ -106,7 +106,7 @@ function databaseOf(
 /** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */
 export function sessionWorkspaces(
   setup: SessionSetup,
-  how: {
+  parts: {
     backends: ToolBackends;
     rules: SessionRules;
     mcp: SessionMcp | undefined;
@@ -115,7 +115,7 @@ export function sessionWorkspaces(
   },
 ): AgentWorkspaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk, request } = setup;
-  const { backends, rules, mcp, board, search } = how;
+  const { backends, rules, mcp, board, search } = parts;
   const { database, checkpoints, newShells, shells } = backends;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
@@ -177,7 +177,7 @@ function container(
 
 function shellMaker(
   setup: SessionSetup,
-  how: {
+  parts: {
     workspace: Workspace;
     rules: SessionRules;
     requested: RequestedSandbox;
@@ -186,13 +186,13 @@ function shellMaker(
     containment: ShellContainment;
   },
 ): ToolBackends["newShells"] {
-  const { log, files, records, stamp, disk, environment, home, listener } = setup;
-  const { workspace, rules, requested, checkpoints, redactor } = how;
+  const { log, files, records, stamp, disk, environment, stateRoot, channel } = setup;
+  const { workspace, rules, requested, checkpoints, redactor } = parts;
   const names = workspace.settings.effective.environment?.names ?? [];
-  const state = STATE_FOLDERS.map((name) => join(home, name));
+  const state = STATE_FOLDERS.map((name) => join(stateRoot, name));
   const writable = [files, join(log.directory, "worktrees")];
-  const keepFiles = commandCheckpoints({ checkpoints, except: [home], home: homedir() });
-  return ({ containment = how.containment, ...own } = {}) =>
+  const storeBefore = commandCheckpoints({ checkpoints, except: [stateRoot], home: homedir() });
+  return ({ containment = parts.containment, ...own } = {}) =>
     lazyShells({
       ...own,
       async sandbox() {
@@ -207,14 +207,14 @@ function shellMaker(
       environment,
       additions: { values: workspace.commandEnvironment, names },
       async beforeRun(command) {
-        const kept = await keepFiles(command);
-        if (kept !== undefined) await setup.request.effects?.beforeDestructiveCommand?.();
-        return kept;
+        const stored = await storeBefore(command);
+        if (stored !== undefined) await setup.request.effects?.beforeDestructiveCommand?.();
+        return stored;
       },
       isReadOnly: (call) => containment.isReadOnly(call),
       isPlanning: () => rules.mode.current() === "plan",
       assertMayStart: () => setup.request.effects?.assertValid(),
       newCleaner: () => redactor.stream(),
-      onWarning: (message) => listener.warn("shell", message),
+      onWarning: (message) => channel.warn("shell", message),
     });
 }

@@ -2,7 +2,7 @@
 import { isAbsolute, relative, sep } from "node:path";
 import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
-import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import { StoredTexts } from "../../checkpoints/stored-texts.ts";
 import type { Session } from "../../session/session.ts";
 import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
 
@@ -20,7 +20,7 @@ export async function sessionDiff(
   const { files } = session.history;
   const { directory } = session.workspace;
   if (!files) return undefined;
-  const texts = new KeptTexts(files.checkpoints);
+  const texts = new StoredTexts(files.checkpoints);
   const root = directory.gitRoot ?? directory.cwd;
   const changes: Change[] = [];
   for (const file of await changedFiles(files)) {
@@ -31,7 +31,7 @@ export async function sessionDiff(
 }
 
 interface DiffContext {
-  readonly texts: Pick<KeptTexts, "of">;
+  readonly texts: Pick<StoredTexts, "of">;
   readonly root: string;
   readonly ignoreWhitespace: boolean;
 }

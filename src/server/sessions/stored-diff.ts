@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../../checkpoints/checkpoint-tree.ts";
-import type { Checkpoints, KeptChange } from "../../checkpoints/checkpoints.ts";
-import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import type { Checkpoints, StoredChange } from "../../checkpoints/checkpoints.ts";
+import { StoredTexts } from "../../checkpoints/stored-texts.ts";
 import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { changeOf } from "./session-diff.ts";
@@ -32,7 +32,7 @@ export async function storedDiff({ sessionId, directory, checkpoints, events }: 
     return checkpoints.changes();
   });
   const made = isPartial ? [] : await checkpoints.creations();
-  const byPath = new Map<string, KeptChange[]>();
+  const byPath = new Map<string, StoredChange[]>();
   for (const change of [...all, ...made].sort((one, other) => one.seq - other.seq))
     byPath.set(change.path, [...(byPath.get(change.path) ?? []), change]);
   const patches = await patchesIn(events);
@@ -68,7 +68,7 @@ interface Sources {
   readonly patches: ReadonlyMap<string, string>;
 }
 
-async function netChange(path: string, own: readonly KeptChange[], sources: Sources): Promise<Change | undefined> {
+async function netChange(path: string, own: readonly StoredChange[], sources: Sources): Promise<Change | undefined> {
   const before = own[0]?.before;
   const now = own.findLast(({ after }) => after !== undefined)?.after;
   if (!before || !now || JSON.stringify(content(before)) === JSON.stringify(content(now))) return undefined;
@@ -82,15 +82,15 @@ async function netChange(path: string, own: readonly KeptChange[], sources: Sour
 }
 
 /** The mode of a file that was not written yet is not known. */
-const content = (state: KeptChange["before"]): object => (state.kind === "file" ? { hash: state.hash } : state);
+const content = (state: StoredChange["before"]): object => (state.kind === "file" ? { hash: state.hash } : state);
 
 /** Returns the texts of a file: copies that can be read, and what the diffs of calls make of them. */
-async function textsOf(own: readonly KeptChange[], sources: Sources): Promise<Pick<KeptTexts, "of">> {
+async function textsOf(own: readonly StoredChange[], sources: Sources): Promise<Pick<StoredTexts, "of">> {
   const { applyPatch, parsePatch } = await import("diff");
-  const kept = new KeptTexts(sources.checkpoints);
+  const stored = new StoredTexts(sources.checkpoints);
   const known = new Map<string, string>();
-  const of: KeptTexts["of"] = async (state, path) =>
-    (state.kind === "file" ? known.get(state.hash) : undefined) ?? (await kept.of(state, path));
+  const of: StoredTexts["of"] = async (state, path) =>
+    (state.kind === "file" ? known.get(state.hash) : undefined) ?? (await stored.of(state, path));
   for (const { before, after, path, toolCallId } of own) {
     const older = await of(before, path);
     if (older === undefined || after?.kind !== "file") continue;

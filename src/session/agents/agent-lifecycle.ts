@@ -145,10 +145,10 @@ export class AgentLifecycle {
     return { tokens: inputTokens + outputTokens, toolCalls, activeMs: task.activeMs };
   }
 
-  #track(said: Promise<void>): void {
-    this.#pending.add(said);
-    const done = (): void => void this.#pending.delete(said);
-    said.then(done, done);
+  #track(emitted: Promise<void>): void {
+    this.#pending.add(emitted);
+    const done = (): void => void this.#pending.delete(emitted);
+    emitted.then(done, done);
   }
 
   #of(agentId: string, timestamp: string): OpenLifecycle {

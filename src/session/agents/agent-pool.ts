@@ -49,7 +49,7 @@ interface AgentPoolParts {
   readonly broker: Broker;
   readonly hooks: Hooks | undefined;
   /** Called with a notice for the main agent. */
-  onNotice(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
+  onNotice(notice: SystemNotice, agentTask: { take(): boolean; wakes: boolean }): void;
   /** Called when a task changes. */
   onChange(): void;
   onDefect(error: unknown): void;
@@ -85,11 +85,11 @@ export class AgentPool {
       stamp: settings.stamp,
       limits: options.limits,
       runner: {
-        answer: (task, messages, io) => this.#turn(task, messages, io),
+        answer: (task, messages, io) => this.#answer(task, messages, io),
         release: (task) => this.#release(task.id),
         continuesDetached: ({ spec }) => spec.placement === "elsewhere" && options.remoteAgents !== undefined,
       },
-      keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
+      storeLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
       readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
       onNotice: (parentId, notice) => {
         const { content, kind, wakes } = notice;
@@ -168,12 +168,12 @@ export class AgentPool {
   portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): AgentPorts {
     const { options, settings } = this.#parts;
     const callbackTasks = this.#callbackTasks;
-    const what = { agentId, registry: this.registry, callbackTasks, options };
+    const shared = { agentId, registry: this.registry, callbackTasks, options };
     const emitOf = (id: string): Emit => this.#emitOf(id);
     return {
-      tasks: agentTasks({ ...what, named }),
-      coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
-      ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
+      tasks: agentTasks({ ...shared, named }),
+      coordination: coordinationOf({ ...shared, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
+      ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(shared) }),
       // Only the main agent reads the sidekicks' findings.
       ...(agentId === undefined && this.#sidekicks && { inbox: this.#sidekicks.inbox }),
     };
@@ -212,12 +212,12 @@ export class AgentPool {
     return definition ? { description: definition.description, tools: definition.tools } : { description };
   }
 
-  async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: AnswerPorts): Promise<AnswerEnd> {
+  async #answer(task: TaskRecord, messages: readonly TaskMessage[], io: AnswerPorts): Promise<AnswerEnd> {
     await this.#lifecycle.begin(task);
     const callbackTask = this.#callbackTasks.of(task);
     const work = callbackTask
-      ? callbackTask.run(task, io, (how) => this.#asAgent(task, { messages, io, callbackTask: how }))
-      : this.#asAgent(task, { messages, io });
+      ? callbackTask.run(task, io, (how) => this.#runAsAgent(task, { messages, io, callbackTask: how }))
+      : this.#runAsAgent(task, { messages, io });
     const end = await work.catch((error: unknown): AnswerEnd => failed(error, io.signal));
     // An answer that failed midway may have left calls without a result.
     await closeOpen(this.#conversationOf(task.id), this.#retryingEmitOf(task.id));
@@ -225,9 +225,9 @@ export class AgentPool {
     return end;
   }
 
-  async #asAgent(task: TaskRecord, turn: AnswerWork): Promise<AnswerEnd> {
+  async #runAsAgent(task: TaskRecord, work: AnswerWork): Promise<AnswerEnd> {
     const { settings, broker, hooks, budget } = this.#parts;
-    const { messages, io, callbackTask } = turn;
+    const { messages, io, callbackTask } = work;
     const emit = this.#emitOf(task.id);
     const conversation = this.#conversationOf(task.id);
     const isRemote = task.spec.placement === "elsewhere";
@@ -270,14 +270,14 @@ export class AgentPool {
     const definition = this.#definitionOf(task());
     const shares = () => sharesOf(task(), { registry: this.registry, ledger: this.#ledger });
     const { runRemotely } = await import("./remote-agent.ts");
-    const turn = {
+    const answer = {
       ...{ task, definition, port, conversation, emit: this.#retryingEmitOf(id) },
       reserve: (known: Limits | undefined) =>
         budget.allot(id, { limits: settings.limits ?? {}, shares: shares() }, known),
       usageCounted: () => budget.release(id),
       remainingAgents: () => this.registry.remainingAgents,
     };
-    return { run: (ports) => runRemotely(turn, ports) };
+    return { run: (ports) => runRemotely(answer, ports) };
   }
 
   #definitionOf({ spec: { agentName } }: TaskRecord): AgentDefinition {
@@ -300,8 +300,8 @@ export class AgentPool {
   }
 
   #agentSetup(task: TaskRecord, callbackTask?: AgentCallbackTask): Promise<AgentSetup> {
-    const kept = this.#agentSetups.get(task.id);
-    if (kept) return kept;
+    const known = this.#agentSetups.get(task.id);
+    if (known) return known;
     const made = callbackTask?.agentSetup() ?? this.#setupOfAgent(task);
     this.#agentSetups.set(task.id, made);
     return made;
@@ -330,12 +330,12 @@ export class AgentPool {
   #retryingEmitOf(agentId: string): Emit {
     const emit = this.#emitOf(agentId);
     return (type, data) => {
-      const said = emit(type, data).catch((error: unknown) => {
+      const emitted = emit(type, data).catch((error: unknown) => {
         if (!(error instanceof TroupeError && error.kind === "storage")) throw error;
         return this.registry.writable();
       });
-      said.catch(() => undefined); // some callers do not await it
-      return said;
+      emitted.catch(() => undefined); // some callers do not await it
+      return emitted;
     };
   }
 
@@ -353,7 +353,7 @@ export function newAgentPool(
   options: AgentPoolOptions,
   session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
     readonly settings: SessionOptions;
-    notify(notice: SystemNotice, how: { take(): boolean; wakes: boolean }): void;
+    notify(notice: SystemNotice, delivery: { take(): boolean; wakes: boolean }): void;
   },
 ): AgentPool {
   const { settings, notify, ...rest } = session;

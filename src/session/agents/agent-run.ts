@@ -79,15 +79,15 @@ const MAX_BLOCKS = 8;
 /** Time limit for hooks at the end of a stopped agent. Shorter than the time that a stop waits for agents. */
 const STOPPED_HOOK_MS = 1_500;
 
-export async function runAgentAnswer(turn: AgentAnswer): Promise<AnswerEnd> {
-  const { task, signal, conversation } = turn;
+export async function runAgentAnswer(answer: AgentAnswer): Promise<AnswerEnd> {
+  const { task, signal, conversation } = answer;
   const deadline = deadlineOf(task.spec.limits?.durationMs, task.activeMs);
   const stop = deadline ? AbortSignal.any([signal, deadline]) : signal;
-  const { check } = turn;
+  const { check } = answer;
   signal.throwIfAborted();
-  const stopCheckOfRun = stopCheck(turn, check);
+  const stopCheckOfRun = stopCheck(answer, check);
   // The loop rejects only for defects. Hooks are notified of those as well.
-  const outcome = await runAgentLoop(turn, { stop, gate: stopCheckOfRun }).catch(async (error: unknown) => {
+  const outcome = await runAgentLoop(answer, { stop, gate: stopCheckOfRun }).catch(async (error: unknown) => {
     await stopCheckOfRun.ended(signal.aborted ? "cancelled" : "error");
     throw error;
   });
@@ -98,16 +98,16 @@ export async function runAgentAnswer(turn: AgentAnswer): Promise<AnswerEnd> {
 
 const stopReasons = { done: "end_turn", error: "error", limit: "limit", aborted: "cancelled" } as const;
 
-async function runAgentLoop(turn: AgentAnswer, how: { stop: AbortSignal; gate: StopCheck }): Promise<LoopOutcome> {
-  const { task, agentSetup, settings, emit, conversation, broker, hooks } = turn;
+async function runAgentLoop(answer: AgentAnswer, checks: { stop: AbortSignal; gate: StopCheck }): Promise<LoopOutcome> {
+  const { task, agentSetup, settings, emit, conversation, broker, hooks } = answer;
   const { spec } = task;
-  await sendFirstMessages(turn, turn.check);
+  await sendFirstMessages(answer, answer.check);
   const deliver = async (say: Emit): Promise<void> => {
-    for (const message of turn.takeMessages()) await say("user.message", userMessageOf(message));
+    for (const message of answer.takeMessages()) await say("user.message", userMessageOf(message));
   };
   if ("run" in agentSetup) {
-    const { beforeStopping } = how.gate;
-    return agentSetup.run({ signal: how.stop, deliver: () => deliver(emit), beforeStopping });
+    const { beforeStopping } = checks.gate;
+    return agentSetup.run({ signal: checks.stop, deliver: () => deliver(emit), beforeStopping });
   }
   // The session's file-access handler serves only the main agent; an agent discovers its own instructions, if it has
   // any.
@@ -120,21 +120,21 @@ async function runAgentLoop(turn: AgentAnswer, how: { stop: AbortSignal; gate: S
     history: new History(conversation, settings.log),
     pendingMessages: {
       deliver: async (say) => {
-        await turn.takeNotices(say);
+        await answer.takeNotices(say);
         for (const notice of found.take()) await say("system.notification", notice);
         await deliver(say);
       },
     },
     broker,
-    signal: how.stop,
+    signal: checks.stop,
     hooks,
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
     agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
-    ...defined({ priority: turn.priority }),
-    limitReached: (expected) => turn.limitReached(expected),
-    usageCounted: () => turn.usageCounted(),
-    beforeStopping: how.gate.beforeStopping,
+    ...defined({ priority: answer.priority }),
+    limitReached: (expected) => answer.limitReached(expected),
+    usageCounted: () => answer.usageCounted(),
+    beforeStopping: checks.gate.beforeStopping,
     ...(agentSetup.discover && { onFileAccess: (path, toolName) => found.discover(path, toolName) }),
   });
   return runLoop(run);
@@ -162,12 +162,12 @@ class Discoveries {
 }
 
 /** Emits the messages to answer. The first one also has the hook's context, the prelude and the output schema. */
-async function sendFirstMessages(turn: AgentAnswer, check: OutputCheck | undefined): Promise<void> {
-  const { task, messages, emit, agentSetup, hooks, signal } = turn;
+async function sendFirstMessages(answer: AgentAnswer, check: OutputCheck | undefined): Promise<void> {
+  const { task, messages, emit, agentSetup, hooks, signal } = answer;
   const parts: string[] = [];
   if (!task.isBriefed) {
     if (hooks?.has("subagentStart")) {
-      const about = { ...hookSubject(turn), agentDescription: turn.agentDescription };
+      const about = { ...hookSubject(answer), agentDescription: answer.agentDescription };
       const hookOutput = await hooks.fire("subagentStart", about, signal);
       if (hookOutput.additionalContext) parts.push(hookOutput.additionalContext);
     }
@@ -212,18 +212,18 @@ interface StopCheck {
 }
 
 /** Lets hooks and the output schema reject an agent's answer before it stops. Both can do so only a few times. */
-function stopCheck(turn: AgentAnswer, check: OutputCheck | undefined): StopCheck {
-  const { hooks, emit, signal } = turn;
+function stopCheck(answer: AgentAnswer, check: OutputCheck | undefined): StopCheck {
+  const { hooks, emit, signal } = answer;
   let blocks = 0;
   let rewritten: string | undefined;
   let mayStop = false;
   const fire = async (stopReason: string, until: AbortSignal) => {
-    const response = lastAnswer(turn.conversation);
-    const input = { ...hookSubject(turn), response, stopReason, stop_hook_active: blocks > 0 };
+    const response = lastAnswer(answer.conversation);
+    const input = { ...hookSubject(answer), response, stopReason, stop_hook_active: blocks > 0 };
     return hooks?.fire("subagentStop", input, until);
   };
   const beforeStopping = async (): Promise<"stop" | "continue"> => {
-    const repair = await check?.next(lastAnswer(turn.conversation));
+    const repair = await check?.next(lastAnswer(answer.conversation));
     if (repair !== undefined) {
       await emit("user.message", { content: repair, source: "output-schema" });
       return "continue";
@@ -250,9 +250,9 @@ function stopCheck(turn: AgentAnswer, check: OutputCheck | undefined): StopCheck
 
 async function endOf(
   outcome: LoopOutcome,
-  what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
+  result: { response: string; check: OutputCheck | undefined; timedOut: boolean },
 ): Promise<AnswerEnd> {
-  const { response, check, timedOut } = what;
+  const { response, check, timedOut } = result;
   if (timedOut) return { kind: "limit", limit: "time", message: TIME_IS_UP, response };
   switch (outcome.kind) {
     case "aborted":

@@ -27,26 +27,26 @@ interface AgentTasksParts {
  * Returns the registry as one agent (undefined: the main agent) may use it: with its own subagents and its own
  * permissions.
  */
-export function agentTasks(what: AgentTasksParts): Tasks {
-  const { agentId, registry, callbackTasks, options } = what;
+export function agentTasks(parts: AgentTasksParts): Tasks {
+  const { agentId, registry, callbackTasks, options } = parts;
   const known = (id: string): string => {
-    const meant =
+    const taskId =
       registry.get(id)?.id ??
       registry.list({ viewer: agentId }).find((task) => task.id.toLowerCase() === id.toLowerCase())?.id;
-    if (meant !== undefined) return meant;
+    if (taskId !== undefined) return taskId;
     throw new ToolError(`There is no agent "${id}". Use list_agents to list the agents.`);
   };
   return {
     agents: () => modelChoices(options.agents()),
-    start: (request, signal) => asToolError(start(what, request, signal)),
-    rejoin: (id, toolCallId, signal) => asToolError(awaited(what, { id: known(id), toolCallId }, signal)),
-    async read({ id, wait, timeoutMs, sinceTurn, toolCallId }, signal) {
+    start: (request, signal) => asToolError(start(parts, request, signal)),
+    rejoin: (id, toolCallId, signal) => asToolError(awaited(parts, { id: known(id), toolCallId }, signal)),
+    async read({ id, wait, timeoutMs, sinceAnswer, toolCallId }, signal) {
       const task = known(id);
       const reader = { agentId, toolCallId };
-      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...defined({ sinceTurn }) });
+      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...defined({ sinceAnswer }) });
       else await registry.wait(task, { timeoutMs: 0, signal, reader });
       signal.throwIfAborted();
-      return registry.report(task, { viewer: agentId, ...defined({ sinceTurn }) });
+      return registry.report(task, { viewer: agentId, ...defined({ sinceAnswer }) });
     },
     async write(target, message) {
       const send = async (id: string): Promise<MessageReceipt> => {
@@ -72,11 +72,11 @@ export function agentTasks(what: AgentTasksParts): Tasks {
   };
 }
 
-async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
-  const { agentId, registry, options } = what;
+async function start(parts: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
+  const { agentId, registry, options } = parts;
   const definition = findAgent(request.agentType, options.agents());
   // The factory's author chose the agent, so it counts as named.
-  const isNamed = what.named?.includes(definition?.name ?? "") === true || request.factoryRunId !== undefined;
+  const isNamed = parts.named?.includes(definition?.name ?? "") === true || request.factoryRunId !== undefined;
   const mayStart = definition?.infer === true || isNamed;
   if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
@@ -100,8 +100,8 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     toolCallId: request.toolCallId,
     agentDisplayName: definition.displayName,
   };
-  const runsHere = options.sessionBased === false && request.factoryRunId === undefined && !placement;
-  const forget = runsHere ? what.callbackTasks.add(key, executorOf(definition, options)) : undefined;
+  const isCallbackTask = options.sessionBased === false && request.factoryRunId === undefined && !placement;
+  const forget = isCallbackTask ? parts.callbackTasks.add(key, executorOf(definition, options)) : undefined;
   const created = registry.create({
     ...key,
     name: request.name,
@@ -121,7 +121,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   created.catch(() => forget?.());
   const { id, queued } = await created;
   if (mode === "background") return { kind: "background", id, queued };
-  return awaited(what, { id, toolCallId: request.toolCallId }, signal);
+  return awaited(parts, { id, toolCallId: request.toolCallId }, signal);
 }
 
 /** Waits for the task. Stopping the answer also stops the task, including one that was just created. */

@@ -83,10 +83,10 @@ interface WorkerState {
 async function runWorker(
   parts: CoordinationParts,
   worker: WorkerSpec,
-  how: { signal: AbortSignal; onId(taskId: string): void },
+  call: { signal: AbortSignal; onId(taskId: string): void },
 ): Promise<WorkerEnd> {
   const { agentId, registry, callbackTasks, ledger, stamp } = parts;
-  const { signal } = how;
+  const { signal } = call;
   const state: WorkerState = {};
   const began = stamp.monotonic();
   const key = {
@@ -103,7 +103,7 @@ async function runWorker(
       ...newTask(worker),
       ...defined({ model: parent?.spec.model, worktree }),
     });
-    how.onId(id);
+    call.onId(id);
     const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });
     signal.throwIfAborted();
     const { turns, outputTokens } = ledger.own(id);
@@ -140,9 +140,9 @@ function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
 async function ended(
   id: string,
   { registry, agentId }: CoordinationParts,
-  how: { signal: AbortSignal; toolCallId: string },
+  call: { signal: AbortSignal; toolCallId: string },
 ): Promise<TaskRecord> {
-  const { signal, toolCallId } = how;
+  const { signal, toolCallId } = call;
   const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });

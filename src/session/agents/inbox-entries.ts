@@ -7,7 +7,7 @@ import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { InboxReader } from "../../tools/memory/inbox.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
 
-export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
+export interface LoggedInboxEntry extends Readonly<EventData<"troupe.inbox_entry">> {
   readonly sentAt: string;
   /** The run that sent it. */
   readonly agentId: string | undefined;
@@ -18,7 +18,7 @@ export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
 const READ_INBOX = "read_inbox";
 
 export class InboxEntries implements InboxReader {
-  readonly #entries = new Map<string, KeptEntry>();
+  readonly #entries = new Map<string, LoggedInboxEntry>();
   /** The main agent's `read_inbox` calls → entry id. */
   readonly #reading = new Map<string, string>();
 
@@ -33,7 +33,7 @@ export class InboxEntries implements InboxReader {
     for (const event of events) this.apply(event);
   }
 
-  get(entryId: string): KeptEntry | undefined {
+  get(entryId: string): LoggedInboxEntry | undefined {
     return this.#entries.get(entryId);
   }
 
@@ -42,7 +42,7 @@ export class InboxEntries implements InboxReader {
   }
 
   /** All entries, oldest first. */
-  get all(): readonly KeptEntry[] {
+  get all(): readonly LoggedInboxEntry[] {
     return [...this.#entries.values()];
   }
 
@@ -83,7 +83,7 @@ export class InboxEntries implements InboxReader {
  * Returns the notification of an entry: its id and one line. The sender's text is escaped so that it cannot pass for
  * ours.
  */
-export function entryNotice({ entryId, senderName, senderType, summary }: KeptEntry): SystemNotice {
+export function entryNotice({ entryId, senderName, senderType, summary }: LoggedInboxEntry): SystemNotice {
   const sentence =
     `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +
     `If that helps with your task, read it: read_inbox with entry_id "${entryId}". Else ignore it.`;

@@ -85,9 +85,9 @@ async function start(
 async function waitedFor(
   id: string,
   { registry, agentId }: McpTasksParts,
-  how: { signal: AbortSignal; toolCallId: string },
+  call: { signal: AbortSignal; toolCallId: string },
 ): Promise<ToolResult> {
-  const { signal, toolCallId } = how;
+  const { signal, toolCallId } = call;
   const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
@@ -98,10 +98,10 @@ async function waitedFor(
   }
   signal.throwIfAborted();
   const task = registry.get(id);
-  const { turns, error } = await registry.report(id, { viewer: agentId });
-  if (task?.status === "completed") return { content: turns.at(-1)?.response ?? "" };
-  const what = task && isIdleOrEnded(task.status) ? (error ?? "it was stopped") : "it did not end in time";
-  throw new ToolError(`The call failed: ${what}`);
+  const { answers, error } = await registry.report(id, { viewer: agentId });
+  if (task?.status === "completed") return { content: answers.at(-1)?.response ?? "" };
+  const reason = task && isIdleOrEnded(task.status) ? (error ?? "it was stopped") : "it did not end in time";
+  throw new ToolError(`The call failed: ${reason}`);
 }
 
 function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): CallbackTask {

@@ -70,53 +70,53 @@ const REMAINING_AGENTS_DIVISOR = 8;
  * counted. */
 const STOP_MS = 1_500;
 
-export async function runRemotely(turn: RemoteAnswer, ports: RemoteAnswerPorts): Promise<LoopOutcome> {
+export async function runRemotely(answer: RemoteAnswer, ports: RemoteAnswerPorts): Promise<LoopOutcome> {
   for (;;) {
-    const end = await runWork(turn, ports.signal);
+    const end = await runWork(answer, ports.signal);
     if ("kind" in end) return end;
     await ports.deliver();
-    if (unanswered(turn.conversation) !== "") continue;
+    if (unanswered(answer.conversation) !== "") continue;
     if ((await ports.beforeStopping()) === "stop") return { kind: "done", answer: end.answer };
   }
 }
 
 /** Submits one piece of work, or attaches to the one that was submitted. Returns its answer, or the outcome. */
-async function runWork(turn: RemoteAnswer, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
-  const { conversation, port, definition } = turn;
+async function runWork(answer: RemoteAnswer, signal: AbortSignal): Promise<LoopOutcome | { readonly answer: string }> {
+  const { conversation, port, definition } = answer;
   const prompt = unanswered(conversation);
-  const { sent: last } = turn.task();
+  const { sent: last } = answer.task();
   const earlier = last?.isPast ? undefined : last;
   // It ended just before this process attached to it.
   if (earlier?.returned && (prompt === "" || earlier.returned.outcome !== "done"))
     return outcomeOf(earlier.returned, lastAnswer(conversation));
-  const reserved = turn.reserve(earlier && !earlier.returned ? (earlier.allowance ?? {}) : undefined);
+  const reserved = answer.reserve(earlier && !earlier.returned ? (earlier.allowance ?? {}) : undefined);
   if ("limit" in reserved) return { kind: "limit", reached: reserved };
   try {
-    const sent = earlier && !earlier.returned ? earlier : await send(turn, reserved);
-    if (prompt !== "") await port.submit({ task: turn.task(), definition, sent, prompt });
-    const end = await endOf(turn, sent, signal);
+    const sent = earlier && !earlier.returned ? earlier : await send(answer, reserved);
+    if (prompt !== "") await port.submit({ task: answer.task(), definition, sent, prompt });
+    const end = await endOf(answer, sent, signal);
     if (end === undefined) return { kind: "aborted" };
     if (end.answer !== undefined && prompt !== "") {
       const messageId = sent.workId;
-      await turn.emit("assistant.message", { messageId, content: end.answer, toolRequests: [] });
+      await answer.emit("assistant.message", { messageId, content: end.answer, toolRequests: [] });
     }
     const { answer: _, ...rest } = end;
-    await turn.emit("troupe.task_returned", { taskId: turn.task().id, workId: sent.workId, ...rest });
+    await answer.emit("troupe.task_returned", { taskId: answer.task().id, workId: sent.workId, ...rest });
     return outcomeOf(end, end.answer ?? lastAnswer(conversation));
   } finally {
-    turn.usageCounted();
+    answer.usageCounted();
   }
 }
 
-async function send(turn: RemoteAnswer, allowance: Limits): Promise<SentWork> {
-  const { id: taskId, sent: earlier } = turn.task();
+async function send(answer: RemoteAnswer, allowance: Limits): Promise<SentWork> {
+  const { id: taskId, sent: earlier } = answer.task();
   const work = {
-    session: turn.port.sessionOf(taskId),
+    session: answer.port.sessionOf(taskId),
     workId: crypto.randomUUID(),
-    agents: Math.floor(turn.remainingAgents() / REMAINING_AGENTS_DIVISOR),
+    agents: Math.floor(answer.remainingAgents() / REMAINING_AGENTS_DIVISOR),
     ...(Object.keys(allowance).length > 0 && { allowance }),
   };
-  await turn.emit("troupe.task_sent", { taskId, ...work });
+  await answer.emit("troupe.task_sent", { taskId, ...work });
   return { ...work, seq: earlier?.seq ?? 0 };
 }
 

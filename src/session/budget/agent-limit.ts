@@ -46,9 +46,9 @@ export class AgentUsage {
 /** Returns the budgets that apply to an agent, its own first. Usage of its subagents counts against its own budget. */
 export function sharesOf(
   task: TaskRecord,
-  what: { registry: Pick<Registry, "get">; ledger: AgentUsage },
+  sources: { registry: Pick<Registry, "get">; ledger: AgentUsage },
 ): BudgetAccount[] {
-  const { registry, ledger } = what;
+  const { registry, ledger } = sources;
   const line = lineage(task.id, registry);
   const shares = line.flatMap(({ id: owner, spec: { limits } }) =>
     limits ? [{ owner, limits, spent: ledger.spent(owner, registry) }] : [],

@@ -149,8 +149,8 @@ function costUnknown(allowed: number): LimitReached {
   return { limit: "cost", allowed, used: 0, message, isPriceUnknown: true };
 }
 
-function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {
-  const { flag, ...rest } = what;
+function limitReached(reached: Omit<LimitReached, "message"> & { flag: string }): LimitReached {
+  const { flag, ...rest } = reached;
   const amount = (value: number): string => (rest.limit === "cost" ? `$${value.toFixed(4)}` : String(value));
   const unit = rest.limit === "cost" ? "" : ` ${rest.limit}`;
   const message = `Limit reached: ${amount(rest.used)} of ${amount(rest.allowed)}${unit} used (${flag}). The work so far is kept.`;

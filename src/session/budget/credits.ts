@@ -14,40 +14,48 @@ const USD_PER_CREDIT = 0.01;
 const NANO = 1e9;
 
 export class Credits {
-  #most: number | undefined;
+  #maxCredits: number | undefined;
   readonly #canEnforce: boolean;
 
-  /** `isHeld`: the model's price is known, so the limit can be enforced and not only reported. */
-  constructor(most: number | undefined, { isHeld }: { readonly isHeld: boolean }) {
-    this.#most = most;
-    this.#canEnforce = isHeld;
+  /** `canEnforce`: the model's price is known, so the limit can be enforced and not only reported. */
+  constructor(maxCredits: number | undefined, { canEnforce }: { readonly canEnforce: boolean }) {
+    this.#maxCredits = maxCredits;
+    this.#canEnforce = canEnforce;
   }
 
   get most(): number | undefined {
-    return this.#most;
+    return this.#maxCredits;
   }
 
-  change(most: number | undefined): void {
-    this.#most = most;
+  change(maxCredits: number | undefined): void {
+    this.#maxCredits = maxCredits;
   }
 
   /** Returns the limits with the smaller of the cost limit and the credit limit. */
   within(limits: Limits): Limits {
-    if (this.#most === undefined || !this.#canEnforce) return limits;
-    return { ...limits, costUsd: Math.min(limits.costUsd ?? Number.POSITIVE_INFINITY, this.#most * USD_PER_CREDIT) };
+    if (this.#maxCredits === undefined || !this.#canEnforce) return limits;
+    return {
+      ...limits,
+      costUsd: Math.min(limits.costUsd ?? Number.POSITIVE_INFINITY, this.#maxCredits * USD_PER_CREDIT),
+    };
   }
 
   /** Whether the credit limit ended the work, and not another cost limit. */
   isReached({ limit, allowed }: LimitReached): boolean {
-    return limit === "cost" && this.#canEnforce && this.#most !== undefined && allowed >= this.#most * USD_PER_CREDIT;
+    return (
+      limit === "cost" &&
+      this.#canEnforce &&
+      this.#maxCredits !== undefined &&
+      allowed >= this.#maxCredits * USD_PER_CREDIT
+    );
   }
 }
 
 /**
  * Returns the message that accompanies each prompt of a session with a credit limit, so that the agent can economise.
  */
-export function creditsStatus(most: number, budget: Pick<Budget, "run">): EventData<"user.message"> {
-  const left = Math.max(0, Math.round((most - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
+export function creditsStatus(maxCredits: number, budget: Pick<Budget, "run">): EventData<"user.message"> {
+  const left = Math.max(0, Math.round((maxCredits - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
   const status = `Remaining session limits: ${left} AI credits. ${advice.trim()}`;
   return {
     content: wrapped("session_limits_status", {}, status),
@@ -88,8 +96,8 @@ export async function offerMoreCredits(reached: LimitReached, ports: CreditPorts
   return next === undefined || next > used;
 }
 
-export function limitsData(most: number | undefined): EventData<"session.session_limits_changed"> {
-  return { sessionLimits: most === undefined ? null : { maxAiCredits: most } };
+export function limitsData(maxCredits: number | undefined): EventData<"session.session_limits_changed"> {
+  return { sessionLimits: maxCredits === undefined ? null : { maxAiCredits: maxCredits } };
 }
 
 /** Emits the limits if they differ from the last logged ones. */

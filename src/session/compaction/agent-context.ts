@@ -186,19 +186,19 @@ export class AgentContext {
     return true;
   }
 
-  async #compact(how: Attempt): Promise<CompactionEnd> {
+  async #compact(attempt: Attempt): Promise<CompactionEnd> {
     const { run, state, running } = this.#parts;
     const expected = this.#expected();
-    const reached = how.limits === "none" ? undefined : run.limitReached(expected);
+    const reached = attempt.limits === "none" ? undefined : run.limitReached(expected);
     if (reached) return refused(reached.message);
     // The agent's own calls continue meanwhile and reserve for both.
-    if (how.kind === "background") {
+    if (attempt.kind === "background") {
       run.usageCounted();
       state.pending = expected;
     }
     const abort = new AbortController();
-    const signal = how.signal ? AbortSignal.any([how.signal, abort.signal]) : abort.signal;
-    const entry = { kind: how.kind, abort, end: this.#attempt(how, signal) };
+    const signal = attempt.signal ? AbortSignal.any([attempt.signal, abort.signal]) : abort.signal;
+    const entry = { kind: attempt.kind, abort, end: this.#attempt(attempt, signal) };
     state.running = entry;
     running.add(entry);
     try {
@@ -207,16 +207,16 @@ export class AgentContext {
       running.delete(entry);
       state.running = undefined;
       state.pending = undefined;
-      if (how.kind === "blocking" && how.limits !== "none") run.usageCounted();
+      if (attempt.kind === "blocking" && attempt.limits !== "none") run.usageCounted();
     }
   }
 
-  async #attempt(how: Attempt, signal: AbortSignal): Promise<CompactionEnd> {
+  async #attempt(attempt: Attempt, signal: AbortSignal): Promise<CompactionEnd> {
     const { run, state, services, options } = this.#parts;
-    const { trigger, focus } = how;
+    const { trigger, focus } = attempt;
     const { compactOnce } = await import("./compaction-call.ts");
     const usage = await this.#measure();
-    const end = await compactOnce(run, services, { trigger, focus, signal, usage, cut: this.#cut(how.extent) });
+    const end = await compactOnce(run, services, { trigger, focus, signal, usage, cut: this.#cut(attempt.extent) });
     if (end.success) state.replaced = new Map();
     const isEnough = end.success && fullness(await this.#measure()) < options.backgroundThreshold;
     state.failures = isEnough ? 0 : state.failures + 1;
@@ -289,10 +289,10 @@ export class AgentContext {
   }
 
   /** Measures the whole conversation, or only the part that the model is shown. */
-  async #measure(what: "whole" | "shown" = "whole"): Promise<ContextSize> {
+  async #measure(extent: "whole" | "shown" = "whole"): Promise<ContextSize> {
     const { run, services, state } = this.#parts;
     await run.history.messages();
-    if (what === "whole" || state.replaced.size === 0) return this.usage();
+    if (extent === "whole" || state.replaced.size === 0) return this.usage();
     const messages = await this.messages();
     const tokens = messages.reduce((sum, message) => sum + messageTokens(message), 0);
     const { model, shown } = run;

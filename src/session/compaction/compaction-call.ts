@@ -67,10 +67,10 @@ export async function compactOnce(
   if (!reply.ok) return failed(reply.error);
   const summary = await summaryOf(run, services, { request, text: reply.text });
   if (!summary) return failed("The model wrote no summary.");
-  const kept = await keep(run, services, summary);
+  const stored = await storeSummary(run, services, summary);
   await history.messages(); // include messages that arrived meanwhile
   if (history.conversation.startVersion !== startVersion) return failed("The conversation was changed meanwhile.");
-  const data = completeData({ run, services, request, reply, summary, kept });
+  const data = completeData({ run, services, request, reply, summary, stored });
   if (!data) return failed("There is nothing left to summarise.");
   await emit("session.compaction_complete", data);
   return { ...data, success: true };
@@ -116,7 +116,7 @@ async function summaryOf(
 }
 
 /** Writes the checkpoint file. The file is optional: the summary is in the log. */
-async function keep({ emit }: CompactionRun, services: CompactionServices, summary: Summary) {
+async function storeSummary({ emit }: CompactionRun, services: CompactionServices, summary: Summary) {
   const checkpointNumber = services.nextCheckpoint();
   if (!services.writeSummary) return { checkpointNumber };
   try {
@@ -137,10 +137,10 @@ interface Complete {
   readonly request: CompactionRequest;
   readonly reply: SummaryReply;
   readonly summary: Summary;
-  readonly kept: { readonly checkpointNumber: number; readonly checkpointPath?: string };
+  readonly stored: { readonly checkpointNumber: number; readonly checkpointPath?: string };
 }
 
-function completeData({ run, services, request, reply, summary, kept }: Complete) {
+function completeData({ run, services, request, reply, summary, stored }: Complete) {
   const { history, model, shown } = run;
   const { content: summaryContent } = summary;
   const { tokenLimit } = request.usage;
@@ -171,7 +171,7 @@ function completeData({ run, services, request, reply, summary, kept }: Complete
     systemTokens,
     toolDefinitionsTokens,
     conversationTokens: postCompactionTokens,
-    ...kept,
+    ...stored,
   };
 }
 

@@ -28,7 +28,7 @@ interface ContextPart {
 
 const MAX_LARGEST = 10;
 
-export function contextReport(what: {
+export function contextReport(context: {
   readonly model: SessionModel;
   readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly messages: readonly Message[];
@@ -36,7 +36,7 @@ export function contextReport(what: {
   readonly meter: ContextMeter;
   readonly options: CompactionOptions;
 }): ContextReport {
-  const { model, shown, messages, usage, meter, options } = what;
+  const { model, shown, messages, usage, meter, options } = context;
   const { tokenLimit } = usage;
   const counted = (part: ContextPart): ContextPart => ({ ...part, tokens: meter.corrected(model, part.tokens) });
   const parts = [...systemParts(shown.system), ...toolParts(shown.tools, meter), ...messageParts(messages)]

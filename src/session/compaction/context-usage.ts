@@ -24,12 +24,12 @@ export class ContextMeter {
   #system = { text: "", tokens: 0 };
 
   /** Measures a context. The caller must have read `history` before. */
-  measure(what: {
+  measure(context: {
     readonly model: SessionModel;
     readonly promptAndTools: Pick<PromptAndTools, "system" | "tools">;
     readonly history: Pick<History, "tokens" | "length">;
   }): ContextSize {
-    const { model, promptAndTools, history } = what;
+    const { model, promptAndTools, history } = context;
     const tokens = (estimate: number): number => this.corrected(model, estimate);
     const systemTokens = tokens(this.#systemTokens(promptAndTools.system));
     const toolDefinitionsTokens = tokens(promptAndTools.tools.reduce((sum, tool) => sum + this.toolTokens(tool), 0));
@@ -45,9 +45,9 @@ export class ContextMeter {
   }
 
   /** Calibrates with the provider's count for a request that was measured before. */
-  learn(model: SessionModel, what: { readonly measured: number; readonly reported: number }): void {
-    const estimate = what.measured / this.factor(model);
-    this.#calibration.learn(model.model, { estimate, reported: what.reported });
+  learn(model: SessionModel, tokens: { readonly measured: number; readonly reported: number }): void {
+    const estimate = tokens.measured / this.factor(model);
+    this.#calibration.learn(model.model, { estimate, reported: tokens.reported });
   }
 
   corrected(model: SessionModel, estimate: number): number {

@@ -29,19 +29,19 @@ interface Records {
  * Returns the state for one agent. Its cache key is the session's id, followed by a slash and the agent's id for
  * subagents.
  */
-export async function workSnapshot(cacheKey: string, what: Records): Promise<CarriedState> {
+export async function workSnapshot(cacheKey: string, records: Records): Promise<CarriedState> {
   const viewer = cacheKey.split("/")[1];
   // Only the main agent has todos and the plan.
-  const rows = viewer === undefined ? ((await what.readTodos?.().catch(() => [])) ?? []) : [];
-  const plan = viewer === undefined ? ((await what.readPlan?.().catch(() => "")) ?? "").trim() : "";
-  const skills = skillsOf(what.events ?? [], viewer);
+  const rows = viewer === undefined ? ((await records.readTodos?.().catch(() => [])) ?? []) : [];
+  const plan = viewer === undefined ? ((await records.readPlan?.().catch(() => "")) ?? "").trim() : "";
+  const skills = skillsOf(records.events ?? [], viewer);
   const todos = lines(
     // Done items come last, so that they are cut first.
     [...rows].sort((a, b) => Number(a.status === "done") - Number(b.status === "done")),
     MAX_TODOS,
     ({ id, status, title = "" }) => `${id} [${status}] ${title}`,
   );
-  const views = (what.tasks?.list({ viewer, includeEnded: false }) ?? []).filter(({ relation }) =>
+  const views = (records.tasks?.list({ viewer, includeEnded: false }) ?? []).filter(({ relation }) =>
     viewer === undefined ? true : relation === "child" || relation === "descendant",
   );
   const agents = lines(

@@ -110,18 +110,18 @@ function afterCheck(
   options: AutopilotOptions,
 ): [AutopilotState, AutopilotStep] {
   const { result, summary } = check;
-  const said = summary === undefined ? {} : { summary };
+  const summaryPart = summary === undefined ? {} : { summary };
   if (result.exitCode === 0) {
-    return [state, { kind: "end", verdict: { kind: "complete", verified: true, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "complete", verified: true, ...summaryPart } }];
   }
   const { check: command = "" } = options;
   if (result.exitCode === null && result.output === "") {
     const reason = "the check could not be run to its end";
-    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...summaryPart } }];
   }
   const reason = checkText(command, result);
   if (result.exitCode === CANNOT_RUN || result.exitCode === NOT_FOUND) {
-    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
+    return [state, { kind: "end", verdict: { kind: "unverified", reason, ...summaryPart } }];
   }
   const next = { ...state, lastCheck: reason };
   return goOn(next, checkMessage(command, result), options, { kind: "failed", reason });
@@ -160,9 +160,9 @@ export async function runAutopilot(
       case "end":
         return step.verdict;
       case "check": {
-        const { kind: _, command, ...said } = step;
+        const { kind: _, command, ...summaryPart } = step;
         const result = await ports.runCheck(command);
-        [state, step] = afterCheck(state, { result, ...said }, options);
+        [state, step] = afterCheck(state, { result, ...summaryPart }, options);
         if (step.kind === "send") ports.checkFailed?.(checkText(command, result));
         break;
       }
@@ -196,18 +196,18 @@ function afterCompletion(
   summary: string | undefined,
   options: AutopilotOptions,
 ): [AutopilotState, AutopilotStep] {
-  const said = summary === undefined ? {} : { summary };
+  const summaryPart = summary === undefined ? {} : { summary };
   if (options.check !== undefined) {
     if (state.still >= MAX_STILL) {
       const last = state.lastCheck === undefined ? "" : `; ${state.lastCheck}`;
       return [state, blocked(`the check keeps failing and nothing changes${last}`)];
     }
-    return [state, { kind: "check", command: options.check, ...said }];
+    return [state, { kind: "check", command: options.check, ...summaryPart }];
   }
   const verdict: AutopilotVerdict =
     options.verification === "required"
-      ? { kind: "unverified", reason: "no check was given", ...said }
-      : { kind: "complete", verified: false, ...said };
+      ? { kind: "unverified", reason: "no check was given", ...summaryPart }
+      : { kind: "complete", verified: false, ...summaryPart };
   return [state, { kind: "end", verdict }];
 }
 

@@ -11,7 +11,11 @@ import type { AgentSetup } from "../agents/agent-run.ts";
 
 export interface CallbackTask {
   /** Runs the task. `asAgent` runs it in the loop, like other agents. */
-  run(task: TaskRecord, io: AnswerPorts, asAgent: (how: AgentCallbackTask) => Promise<AnswerEnd>): Promise<AnswerEnd>;
+  run(
+    task: TaskRecord,
+    io: AnswerPorts,
+    asAgent: (agentTask: AgentCallbackTask) => Promise<AnswerEnd>,
+  ): Promise<AnswerEnd>;
   /** Accepts messages to the task. Without it, messages are refused. */
   readonly tell?: ((message: string) => Promise<void>) | undefined;
   /** The definition that the task runs; absent for work without one. */
@@ -46,7 +50,7 @@ export class CallbackTasks {
     return this.#callbackTasks.get(keyOf(spec));
   }
 
-  /** Removes the executor of an agent that has ended. */
+  /** Removes the callback of an agent that has ended. */
   ended({ spec }: Pick<TaskRecord, "spec">): void {
     if (this.of({ spec })?.definition) this.#callbackTasks.delete(keyOf(spec));
   }

@@ -56,7 +56,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
       run: async (request, { signal }) => {
         const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = request;
         const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(request) }, signal));
-        return said(answer, { name: canvasToolNames.open, extension: port.extensionOf(instanceId) });
+        return resultOf(answer, { name: canvasToolNames.open, extension: port.extensionOf(instanceId) });
       },
     }),
     defineTool({
@@ -72,7 +72,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
       run: async (request, { signal }) => {
         const { instance_id: instanceId, action_name: actionName } = request;
         const whose = { name: canvasToolNames.act, extension: port.extensionOf(instanceId) };
-        return said(await failing(port.act({ instanceId, actionName, ...given(request) }, signal)), whose);
+        return resultOf(await failing(port.act({ instanceId, actionName, ...given(request) }, signal)), whose);
       },
     }),
   ];
@@ -84,7 +84,7 @@ const asked = (toolName: string, toolDescription: string, args: unknown) =>
 const given = ({ input }: { input?: unknown }): { input?: Json } =>
   input === undefined ? {} : { input: z.json().parse(input) };
 
-function said(answer: unknown, { name, extension }: { name: string; extension: string | undefined }): ToolResult {
+function resultOf(answer: unknown, { name, extension }: { name: string; extension: string | undefined }): ToolResult {
   const result = { content: typeof answer === "string" ? answer : JSON.stringify(answer) };
   return extension === undefined ? result : asData(result, { name, extension });
 }

@@ -31,13 +31,13 @@ export function mcpAnswerers(session: Session, serverName: string): McpAnswerers
 }
 
 /** Whether a rule or mode allows sampling, or a user can be asked. */
-function maySample(session: Session, what: { serverName: string; canElicit: boolean }): boolean {
+function maySample(session: Session, request: { serverName: string; canElicit: boolean }): boolean {
   const { policy, grants } = session.permissions;
   const { cwd } = session.workspace;
-  const access: Access = { kind: "mcp-sampling", serverName: what.serverName };
+  const access: Access = { kind: "mcp-sampling", serverName: request.serverName };
   const known = { ...policy, sessionApprovals: grants.sessionApprovals, locationApprovals: grants.locationApprovals };
   const { decision } = decide(known, { access, toolName: access.kind, cwd });
-  return decision === "allow" || (decision === "ask" && what.canElicit && session.requests.canAnswer("permission"));
+  return decision === "allow" || (decision === "ask" && request.canElicit && session.requests.canAnswer("permission"));
 }
 
 async function elicit(

@@ -27,8 +27,8 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, { question, decision, request });
   if (verdict) return verdict.allowed;
-  const how = { signal, timeoutMs: PATIENCE_MS };
-  const answer = await session.requests.request("permission", { permissionRequest: request }, how);
+  const options = { signal, timeoutMs: PATIENCE_MS };
+  const answer = await session.requests.request("permission", { permissionRequest: request }, options);
   if (typeof answer === "string") return false;
   if (answer.kind === "approved-for-session") grants.approveForSession(answer.approval);
   if (answer.kind === "approved-for-location") await grants.approveForLocation(answer.approval);

@@ -60,11 +60,11 @@ export function permitter(options: PermitOptions): Run["permit"] {
     // Resolved before asking, so that a link changed meanwhile does not lead outside what was approved.
     const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
     const verdict = await judge(options, { question, decision, call });
-    const { allowed, message, rejected, ...told } = verdict;
+    const { allowed, message, rejected, ...logged } = verdict;
     if (!(allowed && access.kind === "read")) {
       const { toolName, toolCallId } = call;
       const outcome = allowed ? "allowed" : "denied";
-      await emit("troupe.permission", { toolName, toolCallId, kind: access.kind, decision: outcome, ...told });
+      await emit("troupe.permission", { toolName, toolCallId, kind: access.kind, decision: outcome, ...logged });
     }
     if (allowed && (access.kind === "read" || access.kind === "write")) {
       await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
@@ -131,14 +131,14 @@ export type DecisionPorts = Pick<PermitOptions, "hookDecision" | "emit" | "signa
 /** Returns the verdict of rules and hooks, or undefined if a user must decide. */
 export async function judgeUnasked(
   options: DecisionPorts,
-  what: {
+  judged: {
     readonly question: PermissionQuestion;
     readonly decision: Decision;
     readonly request: PermissionRequest;
     readonly approvedBy?: string | undefined;
   },
 ): Promise<Verdict | undefined> {
-  const { question, decision, request, approvedBy } = what;
+  const { question, decision, request, approvedBy } = judged;
   if (decision.decision === "deny") return permissionResult(decision);
   const hookDecision = await askHooks(options, question, request);
   if (hookDecision.kind === "deny") return deniedByHook(options, request, hookDecision);
@@ -156,9 +156,9 @@ async function askHooks(
   request: PermissionRequest,
 ): Promise<HookDecision> {
   if (!hookDecision || access.kind === "read" || access.kind === "hook") return { kind: "none" };
-  const said = await hookDecision(request, signal);
+  const hookVerdict = await hookDecision(request, signal);
   signal.throwIfAborted();
-  return said;
+  return hookVerdict;
 }
 
 async function deniedByHook(
@@ -170,12 +170,12 @@ async function deniedByHook(
     kind: "denied-by-permission-request-hook",
     ...defined({ message, interrupt }),
   });
-  const told = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
+  const explanation = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
   return {
     allowed: false,
     by: "hook",
     reason: message ?? "denied by a hook",
-    message: told,
+    message: explanation,
     ...(interrupt && { rejected: true }),
   };
 }

@@ -35,7 +35,7 @@ export function readGuard(policy: Policy, cwd: string): ReadGuard {
   };
 }
 
-function leftOut(what: {
+function leftOut(parts: {
   policy: Policy;
   cwd: string;
   rules: readonly string[];
@@ -43,28 +43,28 @@ function leftOut(what: {
   denied: readonly string[];
   complete: boolean;
 }): LeftOut {
-  const { policy, cwd, rules, folder } = what;
-  const below = what.denied.filter((path) => isBelow(path, [folder]));
+  const { policy, cwd, rules, folder } = parts;
+  const below = parts.denied.filter((path) => isBelow(path, [folder]));
   const answers = new Map<string, boolean>();
-  const kept = new Set<string>();
+  const hiddenPaths = new Set<string>();
   const isHidden = (path: string): boolean => {
     const real = policy.resolvePath(path, cwd);
     const isFound = isBelow(real, below);
     const hidden = isFound || rules.some((rule) => pathRuleMatches(policy, { rule, path, cwd, refusing: true }));
-    if (hidden && !isFound) kept.add(real);
+    if (hidden && !isFound) hiddenPaths.add(real);
     return hidden;
   };
   return {
     excluded: exclusions(rules, below, folder),
     found: below.length,
-    complete: what.complete,
+    complete: parts.complete,
     hides(path) {
       const hidden = answers.get(path) ?? isHidden(path);
       answers.set(path, hidden);
       return hidden;
     },
     get kept() {
-      return kept.size;
+      return hiddenPaths.size;
     },
   };
 }

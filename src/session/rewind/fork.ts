@@ -43,7 +43,7 @@ const FACT_TYPES = new Set<string>([
 ]);
 
 /** Collects the facts. Throws if the event does not exist or nothing precedes it. */
-export async function forkFacts(scan: (what: Scan) => Promise<Scanned>, toEventId?: string): Promise<ForkFacts> {
+export async function forkFacts(scan: (request: Scan) => Promise<Scanned>, toEventId?: string): Promise<ForkFacts> {
   let facts = newFacts();
   const begin = (): ((event: SessionEvent) => void) => {
     facts = newFacts();

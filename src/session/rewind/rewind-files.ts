@@ -7,7 +7,7 @@
 
 import type { PathState } from "../../checkpoints/checkpoint-schema.ts";
 import { entryAt, sameEntry } from "../../checkpoints/checkpoint-tree.ts";
-import type { Checkpoints, KeptChange } from "../../checkpoints/checkpoints.ts";
+import type { Checkpoints, StoredChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { contentAt, type PathStep, planSteps, takeSteps } from "../../checkpoints/restore-steps.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
@@ -31,7 +31,7 @@ const NAME = "rewind:";
  * Plans the steps that restore all files to their state before the first of these changes. Files changed by others are
  * skipped.
  */
-export async function planFiles(changes: readonly KeptChange[]): Promise<FilePlan> {
+export async function planFiles(changes: readonly StoredChange[]): Promise<FilePlan> {
   const all = (await planSteps(changes)).filter(({ isDone }) => !isDone);
   const skipped = all.filter(({ isOurs }) => !isOurs);
   const folders = new Map<string, readonly string[]>();
@@ -44,7 +44,7 @@ export async function planFiles(changes: readonly KeptChange[]): Promise<FilePla
 }
 
 /** Stores the plan and returns its name. When it resolves, everything is on disk and no file has changed. */
-export async function keepPlan(
+export async function storePlan(
   plan: FilePlan,
   { checkpoints }: FileHistory,
   rewindId: string,
@@ -54,7 +54,7 @@ export async function keepPlan(
   const skipped = [...plan.skipped];
   for (const step of plan.steps) {
     const { path, goal } = step;
-    const now = await kept(step, checkpoints);
+    const now = await storeCurrent(step, checkpoints);
     // Content that cannot be stored could not be restored either, so the file is skipped.
     if (now === undefined || !(await isThere(goal, checkpoints))) skipped.push({ path, reason: "skipped-capture" });
     else steps.push({ ...step, now });
@@ -62,7 +62,7 @@ export async function keepPlan(
   const changes = steps.map(({ path, now, goal }) => {
     return { path, before: now, after: goal, folders: plan.folders.get(path) ?? [] };
   });
-  if (changes.length > 0) await checkpoints.keepPlanned(name, changes);
+  if (changes.length > 0) await checkpoints.storePlanned(name, changes);
   return { name, plan: { ...plan, steps, skipped } };
 }
 
@@ -102,9 +102,12 @@ async function finish(name: string, files: FileHistory): Promise<readonly string
  * Returns the changes since a message was sent: the first one made while it or a later message was answered, and all
  * after it.
  */
-export function changesSince(changes: readonly KeptChange[], { turns, calls, since }: RemovedPart): KeptChange[] {
-  const isIn = ({ turn, toolCallId, time }: KeptChange): boolean =>
-    turns.has(turn) || (time >= since && calls.has(toolCallId));
+export function changesSince(
+  changes: readonly StoredChange[],
+  { messageIds, calls, since }: RemovedPart,
+): StoredChange[] {
+  const isIn = ({ turn, toolCallId, time }: StoredChange): boolean =>
+    messageIds.has(turn) || (time >= since && calls.has(toolCallId));
   const first = changes.find(isIn);
   return first ? changes.filter(({ seq }) => seq >= first.seq) : [];
 }
@@ -112,7 +115,7 @@ export function changesSince(changes: readonly KeptChange[], { turns, calls, sin
 /** The part of a log that a rewind removes, as file changes refer to it. */
 export interface RemovedPart {
   /** Ids of messages to the main agent. */
-  readonly turns: ReadonlySet<string>;
+  readonly messageIds: ReadonlySet<string>;
   /** Calls of all agents. Agents in the background change files also while the main agent answers no message. */
   readonly calls: ReadonlySet<string>;
   /** Time of the first event. */
@@ -120,13 +123,13 @@ export interface RemovedPart {
 }
 
 /** Returns the changes that a rewind made. */
-export const changesOf = (changes: readonly KeptChange[], name: string): KeptChange[] =>
+export const changesOf = (changes: readonly StoredChange[], name: string): StoredChange[] =>
   changes.filter(({ turn }) => turn === name);
 
-async function kept({ path, now }: PathStep, checkpoints: Checkpoints): Promise<PathState | undefined> {
+async function storeCurrent({ path, now }: PathStep, checkpoints: Checkpoints): Promise<PathState | undefined> {
   if (now.kind !== "file") return now;
   const content = await contentAt(path).catch(() => undefined);
-  return content && (await checkpoints.keepObject(content)) === now.hash ? now : undefined;
+  return content && (await checkpoints.storeObject(content)) === now.hash ? now : undefined;
 }
 
 async function isThere(goal: PathState, checkpoints: Checkpoints): Promise<boolean> {

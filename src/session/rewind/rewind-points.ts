@@ -1,9 +1,9 @@
 /** Points to which a conversation can be rewound, and the effects on files. */
 
 import type { PathState } from "../../checkpoints/checkpoint-schema.ts";
-import type { KeptChange } from "../../checkpoints/checkpoints.ts";
+import type { StoredChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
-import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
+import { type LineChanges, StoredTexts } from "../../checkpoints/stored-texts.ts";
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 import { isAsked } from "../../protocol/message.ts";
 import { changesSince, planFiles, type RemovedPart } from "./rewind-files.ts";
@@ -55,17 +55,17 @@ export async function rewindPoints(
   files: FileHistory | undefined,
 ): Promise<readonly RewindPoint[]> {
   const changes = (await files?.checkpoints.changes()) ?? [];
-  const texts = files && new KeptTexts(files.checkpoints);
+  const texts = files && new StoredTexts(files.checkpoints);
   const points: RewindPoint[] = [];
-  const turns = new Set<string>();
+  const messageIds = new Set<string>();
   const calls = new Set<string>();
   for (const event of [...events].reverse()) {
-    noteIds(event, turns, calls);
+    noteIds(event, messageIds, calls);
     if (!isRoot(event)) continue;
     const { id: eventId, timestamp, data } = event;
-    const turn = data.interactionId ?? "";
-    const paths = new Set(changesSince(changes, { turns, calls, since: timestamp }).map(({ path }) => path));
-    const own = changes.filter((change) => change.turn === turn);
+    const messageId = data.interactionId ?? "";
+    const paths = new Set(changesSince(changes, { messageIds, calls, since: timestamp }).map(({ path }) => path));
+    const own = changes.filter((change) => change.turn === messageId);
     const lines = texts ? await linesOf(own, texts) : { linesAdded: 0, linesRemoved: 0 };
     points.push({
       eventId,
@@ -89,7 +89,7 @@ export async function previewOf(
   const eventsRemoved = removed.length;
   if (!files) return { files: [], skipped: [], eventsRemoved };
   const plan = await planFiles(changesSince(await files.checkpoints.changes(), removedPart(removed)));
-  const texts = new KeptTexts(files.checkpoints);
+  const texts = new StoredTexts(files.checkpoints);
   const previews: RewindFile[] = [];
   for (const { path, goal, now } of plan.steps) {
     const lines = await texts.lines(goal, now, path);
@@ -99,16 +99,16 @@ export async function previewOf(
 }
 
 export function removedPart(events: readonly SessionEvent[]): RemovedPart {
-  const turns = new Set<string>();
+  const messageIds = new Set<string>();
   const calls = new Set<string>();
-  for (const event of events) noteIds(event, turns, calls);
-  return { turns, calls, since: events[0]?.timestamp ?? "" };
+  for (const event of events) noteIds(event, messageIds, calls);
+  return { messageIds, calls, since: events[0]?.timestamp ?? "" };
 }
 
-function noteIds(event: SessionEvent, turns: Set<string>, calls: Set<string>): void {
+function noteIds(event: SessionEvent, messageIds: Set<string>, calls: Set<string>): void {
   if (event.type === "tool.execution_start") calls.add(event.data.toolCallId);
   if (event.type !== "user.message" || event.agentId !== undefined) return;
-  if (event.data.interactionId !== undefined) turns.add(event.data.interactionId);
+  if (event.data.interactionId !== undefined) messageIds.add(event.data.interactionId);
 }
 
 function changeType(before: PathState, now: PathState): RewindFile["changeType"] {
@@ -117,7 +117,7 @@ function changeType(before: PathState, now: PathState): RewindFile["changeType"]
 }
 
 /** Sums up the line changes of one answer. */
-async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
+async function linesOf(changes: readonly StoredChange[], texts: StoredTexts): Promise<LineChanges> {
   const sum = { linesAdded: 0, linesRemoved: 0 };
   const byPath = new Map<string, { before: PathState; after: PathState | undefined }>();
   for (const { path, before, after } of changes) {

@@ -4,14 +4,14 @@
  * Works on an open session and, for the command line, on a closed log. This folder also holds forks.
  */
 
-import type { KeptChange } from "../../checkpoints/checkpoints.ts";
+import type { StoredChange } from "../../checkpoints/checkpoints.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
 import { foldSchedules } from "../modes/schedules.ts";
-import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
+import { changesOf, changesSince, type FilePlan, followPlan, planFiles, storePlan } from "./rewind-files.ts";
 import { isRoot, previewOf, type RewindPoint, type RewindPreview, removedPart, rewindPoints } from "./rewind-points.ts";
 
 export type { RewindPoint, RewindPreview };
@@ -62,7 +62,7 @@ export interface PastRewind {
 /** The new view of the log, and the file changes to undo with it. */
 interface Target {
   readonly view: readonly SessionEvent[];
-  readonly changes: ((all: readonly KeptChange[]) => KeptChange[]) | undefined;
+  readonly changes: ((all: readonly StoredChange[]) => StoredChange[]) | undefined;
   readonly data: EventData<"troupe.rewound">;
 }
 
@@ -92,9 +92,9 @@ export class Rewinds {
   async rewind(eventId: string, { files = false }: { readonly files?: boolean } = {}): Promise<Rewound> {
     await this.#removedBy(eventId);
     return this.#apply(async () => {
-      const { kept, removed } = await this.#removedBy(eventId);
+      const { visible, removed } = await this.#removedBy(eventId);
       return {
-        view: kept,
+        view: visible,
         changes: files ? (all) => changesSince(all, removedPart(removed)) : undefined,
         data: { upToEventId: eventId, eventsRemoved: removed.length },
       };
@@ -164,7 +164,7 @@ export class Rewinds {
     return done ?? BUSY;
   }
 
-  async #follow(planned: Awaited<ReturnType<typeof keepPlan>> | undefined, eventsRemoved: number): Promise<Rewound> {
+  async #follow(planned: Awaited<ReturnType<typeof storePlan>> | undefined, eventsRemoved: number): Promise<Rewound> {
     const { files } = this.#ports;
     const done = { eventsRemoved, skippedFiles: planned?.plan.skipped ?? [] };
     const restoredFiles = planned?.plan.steps.map(({ path }) => path) ?? [];
@@ -178,22 +178,22 @@ export class Rewinds {
     }
   }
 
-  async #plan(choose: ((all: readonly KeptChange[]) => KeptChange[]) | undefined, rewindId: string) {
+  async #plan(choose: ((all: readonly StoredChange[]) => StoredChange[]) | undefined, rewindId: string) {
     const { files } = this.#ports;
     if (!choose || !files) return undefined;
     const plan = await planFiles(choose(await files.checkpoints.changes()));
-    return keepPlan(plan, files, rewindId);
+    return storePlan(plan, files, rewindId);
   }
 
-  async #removedBy(eventId: string): Promise<{ kept: readonly SessionEvent[]; removed: readonly SessionEvent[] }> {
+  async #removedBy(eventId: string): Promise<{ visible: readonly SessionEvent[]; removed: readonly SessionEvent[] }> {
     const view = await this.#ports.view();
-    const kept = viewUpTo(view, eventId);
-    if (!kept) throw new TroupeError("usage", `Event ${eventId} not found in this session.`);
-    if (kept.length === 0) {
+    const visible = viewUpTo(view, eventId);
+    if (!visible) throw new TroupeError("usage", `Event ${eventId} not found in this session.`);
+    if (visible.length === 0) {
       const hint = "Rewind to a message, or start a new session.";
       throw new TroupeError("usage", "A session cannot be rewound to before its beginning.", { hint });
     }
-    return { kept, removed: view.slice(kept.length) };
+    return { visible, removed: view.slice(visible.length) };
   }
 }
 

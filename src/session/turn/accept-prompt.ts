@@ -40,16 +40,16 @@ export function takesTime({
 export async function acceptPrompt(message: PendingMessage, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, promptAndTools, preamble, model, signal } = parts;
   await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
-  const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
+  const hookedPrompt = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
   preamble.before(emit, { model, promptAndTools });
   await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
-  if (!said) return undefined;
-  for (const context of said.before) void emit("user.message", context);
-  await emit("user.message", said.prompt);
-  for (const context of said.after) await emit("user.message", context);
+  if (!hookedPrompt) return undefined;
+  for (const context of hookedPrompt.before) void emit("user.message", context);
+  await emit("user.message", hookedPrompt.prompt);
+  for (const context of hookedPrompt.after) await emit("user.message", context);
   if (parts.status) await emit("user.message", parts.status);
-  return said.answer;
+  return hookedPrompt.answer;
 }
 
 /** Runs the hooks. If the user aborts meanwhile, the prompt is logged unchanged. */

@@ -104,7 +104,7 @@ export class AnswerRunner {
     return this.#begun;
   }
 
-  /** Answers a message, or resumes the turn that an earlier process left. Retries are in `Attempts`. */
+  /** Answers a message, or resumes the one that an earlier process left. Retries are in `Attempts`. */
   async answer(
     work: PendingMessage | PendingTurn,
     signal: AbortSignal,
@@ -264,8 +264,8 @@ export class AnswerRunner {
     return { rules: await this.#rulesToResume() };
   }
 
-  async #rulesFrom(kept: StoredRules | undefined): Promise<AnswerRules | undefined> {
-    return kept && this.#parts.settings.commandRules?.(kept);
+  async #rulesFrom(stored: StoredRules | undefined): Promise<AnswerRules | undefined> {
+    return stored && this.#parts.settings.commandRules?.(stored);
   }
 
   /** Returns the rules of the message that an earlier process was answering. */

@@ -90,8 +90,8 @@ export class Attempts {
     if (await isRetried(outcome, { hooks, emit, signal, retries: this.#retries++ })) return undefined;
     this.close();
     if (outcome.kind === "limit") {
-      const how = { credits: settings.credits, budget, broker, emit, signal };
-      if (await offerMoreCredits(outcome.reached, how)) return undefined;
+      const offer = { credits: settings.credits, budget, broker, emit, signal };
+      if (await offerMoreCredits(outcome.reached, offer)) return undefined;
       return signal.aborted ? { kind: "aborted" } : outcome;
     }
     if (outcome.kind !== "error") return outcome;
@@ -143,8 +143,8 @@ async function steeringMessages(
   const { hooks, signal, settings } = context;
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
   if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
-  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
+  const { before, prompt: message, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
   // A hook cannot answer instead of a working model; its answer is passed on as context.
-  const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
-  return [...before, heard, ...after, ...said];
+  const hookAnswer = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
+  return [...before, message, ...after, ...hookAnswer];
 }

@@ -8,14 +8,14 @@ const USUAL_OUTPUT_TOKENS = 4_096;
 const CHARACTERS_PER_TOKEN = 4;
 
 /** Returns the expected usage of an agent's next call: its complete input and a reply of the usual length. */
-export function expectedCall(what: {
+export function expectedCall(request: {
   readonly model: SessionModel;
   readonly system: string;
   readonly tools: readonly Tool[];
   /** The length of all messages. */
   readonly characters: number;
 }): Expected {
-  const { model, system, tools, characters } = what;
+  const { model, system, tools, characters } = request;
   const outputTokens = Math.min(model.maxOutputTokens ?? USUAL_OUTPUT_TOKENS, USUAL_OUTPUT_TOKENS);
   let inputTokens: number | undefined;
   const input = (): number => {

@@ -6,7 +6,7 @@ import type { Emit, SessionEvent } from "../../protocol/event.ts";
  * Returns a check for when the agent would stop. What the gate finds missing becomes the next message; hooks run once
  * the gate is satisfied.
  */
-export function gatedStop(what: {
+export function gatedStop(parts: {
   readonly gate: StopGate;
   /** The command that set the gate: `research`, `fleet`. */
   readonly name: string;
@@ -15,7 +15,7 @@ export function gatedStop(what: {
   readonly emit: Emit;
   readonly otherwise: Run["beforeStopping"];
 }): Run["beforeStopping"] {
-  const { gate, name, events, emit, otherwise } = what;
+  const { gate, name, events, emit, otherwise } = parts;
   return async () => {
     const content = await gate(events());
     if (content === undefined) return otherwise();

@@ -56,7 +56,7 @@ export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): 
   if (!hooks) return undefined;
   const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
   if (!concerned.some((point) => hooks.has(point))) return undefined;
-  const told = ({ name: toolName, arguments: toolArgs }: ToolCall) => ({
+  const inputOf = ({ name: toolName, arguments: toolArgs }: ToolCall) => ({
     toolName,
     toolArgs,
     ...defined({ source }),
@@ -64,7 +64,7 @@ export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): 
   return {
     async before(call, signal) {
       if (!hooks.has("preToolUse")) return { kind: "go" };
-      return beforeCall(await hooks.fire("preToolUse", told(call), signal));
+      return beforeCall(await hooks.fire("preToolUse", inputOf(call), signal));
     },
     async after(call, end, signal) {
       let failure = end.ok || end.code === "denied" || end.code === "rejected" ? undefined : end.message;
@@ -72,14 +72,14 @@ export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): 
       const context: (string | undefined)[] = [];
       if (end.ok && hooks.has("postToolUse")) {
         const toolResult = { resultType: "success" as const, textResultForLlm: end.content };
-        const said = await hooks.fire("postToolUse", { ...told(call), toolResult }, signal);
-        context.push(said.additionalContext);
-        if (said.modifiedResult?.resultType === "success") content = said.modifiedResult.textResultForLlm;
-        else failure = said.modifiedResult?.textResultForLlm;
+        const hookOutput = await hooks.fire("postToolUse", { ...inputOf(call), toolResult }, signal);
+        context.push(hookOutput.additionalContext);
+        if (hookOutput.modifiedResult?.resultType === "success") content = hookOutput.modifiedResult.textResultForLlm;
+        else failure = hookOutput.modifiedResult?.textResultForLlm;
       }
       if (failure !== undefined && hooks.has("postToolUseFailure")) {
-        const said = await hooks.fire("postToolUseFailure", { ...told(call), error: failure }, signal);
-        context.push(said.additionalContext);
+        const hookOutput = await hooks.fire("postToolUseFailure", { ...inputOf(call), error: failure }, signal);
+        context.push(hookOutput.additionalContext);
       }
       const added = context.filter((text) => text !== undefined && text !== "").join("\n\n");
       return {
@@ -91,18 +91,18 @@ export function hookedCalls(hooks: BoundHooks | undefined, source?: "mcp_app"): 
   };
 }
 
-function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
-  const reason = said.permissionDecisionReason;
-  if (said.permissionDecision === "deny") {
+function beforeCall(hookOutput: HookOutput<"preToolUse">): BeforeCall {
+  const reason = hookOutput.permissionDecisionReason;
+  if (hookOutput.permissionDecision === "deny") {
     return { kind: "deny", message: `Denied by preToolUse hook: ${reason ?? "No reason provided"}` };
   }
-  if (said.handled) return { kind: "answer", content: said.responseContent ?? "" };
+  if (hookOutput.handled) return { kind: "answer", content: hookOutput.responseContent ?? "" };
   return {
     kind: "go",
-    ...defined({ arguments: said.modifiedArgs }),
-    ...(said.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
-    ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook asks the user to check this call." }),
-    ...(said.additionalContext && { context: said.additionalContext }),
+    ...defined({ arguments: hookOutput.modifiedArgs }),
+    ...(hookOutput.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
+    ...(hookOutput.permissionDecision === "ask" && { ask: reason ?? "A hook asks the user to check this call." }),
+    ...(hookOutput.additionalContext && { context: hookOutput.additionalContext }),
   };
 }
 

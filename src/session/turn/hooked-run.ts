@@ -8,13 +8,13 @@ import { HOOK_SOURCE } from "./hooked-prompt.ts";
 const MAX_BLOCKS = 8;
 
 /** Runs the hooks when the agent would stop. The reason of a block becomes the next message. */
-export function hookedStop(what: {
+export function hookedStop(parts: {
   hooks: BoundHooks | undefined;
   emit: Emit;
   signal: AbortSignal;
   transcriptPath: string;
 }): Run["beforeStopping"] {
-  const { hooks, emit, signal, transcriptPath } = what;
+  const { hooks, emit, signal, transcriptPath } = parts;
   if (!hooks?.has("agentStop")) return async () => "stop";
   let blocks = 0;
   return async () => {
@@ -40,18 +40,18 @@ const MAX_RETRIES = 5;
 /** Notifies hooks of a model call that has finally failed. Returns true if one wants it retried and may. */
 export async function isRetried(
   outcome: LoopOutcome,
-  what: { hooks: BoundHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
+  context: { hooks: BoundHooks | undefined; emit: Emit; signal: AbortSignal; retries: number },
 ): Promise<boolean> {
-  const { hooks, emit, signal, retries } = what;
+  const { hooks, emit, signal, retries } = context;
   if (outcome.kind !== "error" || !hooks?.has("errorOccurred") || signal.aborted) return false;
   const { name, message } = outcome.error;
   const input = { error: { name, message }, errorContext: "model_call", recoverable: false } as const;
-  const said = await hooks.fire("errorOccurred", input, signal);
-  if (said.userNotification) {
-    void emit("session.info", { infoType: "hook", message: said.userNotification });
+  const hookOutput = await hooks.fire("errorOccurred", input, signal);
+  if (hookOutput.userNotification) {
+    void emit("session.info", { infoType: "hook", message: hookOutput.userNotification });
   }
-  const allowed = Math.min(said.retryCount ?? 1, MAX_RETRIES);
-  return said.errorHandling === "retry" && retries < allowed && !signal.aborted;
+  const allowed = Math.min(hookOutput.retryCount ?? 1, MAX_RETRIES);
+  return hookOutput.errorHandling === "retry" && retries < allowed && !signal.aborted;
 }
 
 /** Returns the input of the `sessionEnd` hooks. */

@@ -11,13 +11,13 @@ export class IdleMonitor {
   }
 
   /** Resolves when there is work, no agent is busy, or the time is up. */
-  async waitForAgents(what: {
+  async waitForAgents(parts: {
     hasWork(): boolean;
     isBusy(): boolean;
     stamp: Stamp;
     limitMs: number | undefined;
   }): Promise<void> {
-    const { hasWork, isBusy, stamp, limitMs } = what;
+    const { hasWork, isBusy, stamp, limitMs } = parts;
     if (hasWork() || !isBusy()) return;
     const done = new AbortController();
     let isLate = false;

@@ -5,7 +5,7 @@ export const LARGE_OUTPUT_BYTES = 20_480;
 const PREVIEW_CHARACTERS = 500;
 
 /** Stores output that is too large for a model and returns its replacement. Smaller output is returned unchanged. */
-export async function boundOutput(what: {
+export async function boundOutput(output: {
   content: string;
   toolName: string;
   maxBytes: number;
@@ -15,16 +15,16 @@ export async function boundOutput(what: {
   /** Called with each path under which the agent may look for the file. */
   onFile?(path: string): void;
 }): Promise<string> {
-  const { content, toolName, maxBytes, log } = what;
+  const { content, toolName, maxBytes, log } = output;
   if (content.length * 3 <= maxBytes) return content;
   const bytes = Buffer.byteLength(content);
   if (bytes <= maxBytes) return content;
   const path = await log.writeFile(fileName(toolName), content);
   const copy = log.elsewhere?.copyOf(path);
-  for (const known of [path, ...(copy === undefined ? [] : [copy])]) what.onFile?.(known);
+  for (const known of [path, ...(copy === undefined ? [] : [copy])]) output.onFile?.(known);
   return [
     `Output too large to read at once (${(bytes / 1024).toFixed(1)} KB). Saved to: ${path}`,
-    ...adviceOf(what.readers, copy, content),
+    ...adviceOf(output.readers, copy, content),
     "",
     `Preview (first ${PREVIEW_CHARACTERS} chars):`,
     firstCharacters(content, PREVIEW_CHARACTERS),

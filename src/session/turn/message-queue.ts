@@ -4,7 +4,7 @@ import type { PendingTurn } from "../../loop/run.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
-import { keepAttachments } from "../attachments.ts";
+import { storeAttachments } from "../attachments.ts";
 import { pauseAfter } from "../budget/queue-pause.ts";
 import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
@@ -51,7 +51,7 @@ export class MessageQueue {
       pending,
       emit,
       enqueue: (options) => this.accept(options),
-      keep: (given) => this.#keep(given),
+      storeAttachments: (given) => this.#storeAttachments(given),
       isWorking: () => this.isWorking,
       wake: () => {
         if (!this.#isClosing && pending.size > 0) this.#working ??= this.#work();
@@ -116,10 +116,10 @@ export class MessageQueue {
   async accept(options: SendOptions, onOutcome?: (outcome: Outcome) => void): Promise<PendingMessage> {
     if (this.#isClosing) throw this.#closedError();
     const { pending, runner, emit } = this.#parts;
-    const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
+    const attachments = options.attachments?.length ? await this.#storeAttachments(options.attachments) : [];
     const { current } = this.#parts.modes;
     const inMode = current === "interactive" ? options : { agentMode: current, ...options };
-    const message = pendingMessage(this.#parts.options.stamp.id("message"), inMode, kept);
+    const message = pendingMessage(this.#parts.options.stamp.id("message"), inMode, attachments);
     void emit("pending_messages.modified", {});
     // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
     if (this.#working || this.pendingTurn || pending.size > 0 || pending.isPaused) {
@@ -161,8 +161,8 @@ export class MessageQueue {
   }
 
   /** Stores attachments before the message that refers to them. */
-  async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
-    const attachments = await keepAttachments(given, this.#parts.options.log);
+  async #storeAttachments(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
+    const attachments = await storeAttachments(given, this.#parts.options.log);
     if (this.#isClosing) throw this.#closedError();
     return attachments;
   }

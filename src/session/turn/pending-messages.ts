@@ -17,7 +17,7 @@ export interface PendingMessage {
   readonly messageId: string;
   readonly content: string;
   readonly attachments?: readonly Attachment[];
-  /** `immediate` reaches a working agent before its next model call; `enqueue` waits for its turn. */
+  /** `immediate` reaches a working agent before its next model call; `enqueue` waits until the earlier ones are answered. */
   readonly mode: "enqueue" | "immediate";
   /** Shown to users instead of the content. */
   readonly displayPrompt?: string;

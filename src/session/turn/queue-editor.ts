@@ -10,7 +10,7 @@ interface QueueEditorParts {
   /** Accepts a message at the end of the queue. */
   enqueue(options: SendOptions): Promise<PendingMessage>;
   /** Stores attachments with the session. */
-  keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
+  storeAttachments(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
   isWorking(): boolean;
   /** Called when a message may have become answerable. */
   wake(): void;
@@ -76,7 +76,7 @@ export class QueueEditor {
    * already read it.
    */
   async append(messageId: string, expected: string, more: SteeringAddition): Promise<boolean> {
-    const attachments = more.attachments.length > 0 ? await this.#parts.keep(more.attachments) : [];
+    const attachments = more.attachments.length > 0 ? await this.#parts.storeAttachments(more.attachments) : [];
     const known = this.#parts.pending.waiting.steering.find((one) => one.messageId === messageId);
     if (known?.content !== expected) return false;
     const shown = known.displayPrompt ?? known.content;

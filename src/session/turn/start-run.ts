@@ -110,21 +110,21 @@ export function startRun(parts: RunParts): Run {
     nextTurnId: () => String(turns++),
     ...conversationPorts(parts, { context, shown, failures }),
     permit: permitter({ ...parts, ...defined({ hookDecision }), reasonToRefuse: refusals(parts) }),
-    ...defined({ hooks, clientCalls: parts.clientCalls, effects: parts.effects }),
+    ...defined({ hooks, clientCalls: parts.clientCalls, effectGuard: parts.effectGuard }),
     ports: toolPorts(parts, request),
     beforeStopping: parts.beforeStopping,
     limitOutput: outputLimiter(parts, shown),
-    keepBinaries: ({ images, resources }) => keepBinaries(images, resources, parts.log),
+    storeBinaries: ({ images, resources }) => storeBinaries(images, resources, parts.log),
   };
 }
 
 /** Returns the ports of a run that read and measure the conversation, before and after each model call. */
 function conversationPorts(
   parts: RunParts,
-  what: { context: AgentContext | undefined; shown: Shown; failures: RepeatedFailures },
+  shared: { context: AgentContext | undefined; shown: Shown; failures: RepeatedFailures },
 ): Pick<Run, "history" | "usageInfo" | "beforeModelCall" | "spent"> {
   const { model, promptAndTools, history, emit } = parts;
-  const { context, shown, failures } = what;
+  const { context, shown, failures } = shared;
   const withoutImages = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new ContextMeter();
   return {
@@ -169,7 +169,7 @@ function toolPorts(parts: RunParts, request: Run["request"]): Run["ports"] {
 /** Writes output above the limit to a file. Files are not redacted by the event log, so it happens here. */
 function outputLimiter(parts: RunParts, shown: Shown): Run["limitOutput"] {
   const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
-  const log = parts.keepOutput ? { writeFile: parts.keepOutput } : parts.log;
+  const log = parts.storeOutput ? { writeFile: parts.storeOutput } : parts.log;
   return (content, toolName) =>
     boundOutput({
       content: parts.redactor?.text(content) ?? content,
@@ -267,17 +267,17 @@ function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
   return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;
 }
 
-async function keepBinaries(
+async function storeBinaries(
   images: readonly Image[],
   resources: readonly Image[],
   log: SessionLog,
 ): Promise<BinaryReference[]> {
-  const kept: BinaryReference[] = [];
+  const stored: BinaryReference[] = [];
   for (const binary of [...images, ...resources]) {
     const { data, mimeType, description } = binary;
     const bytes = Buffer.from(data, "base64");
     const { assetId } = await log.writeAsset(bytes, mimeType.split("/")[1] ?? "bin");
-    kept.push({
+    stored.push({
       type: resources.includes(binary) ? "resource" : "image",
       assetId,
       byteLength: bytes.length,
@@ -285,5 +285,5 @@ async function keepBinaries(
       ...defined({ description }),
     });
   }
-  return kept;
+  return stored;
 }

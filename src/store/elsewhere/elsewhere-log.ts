@@ -64,7 +64,7 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
     heldBy: undefined,
     append: (event, { barrier }) => writer.append(event, barrier),
     flush: () => writer.flush(),
-    recover: () => writer.recover(),
+    repairAfterFailedWrite: () => writer.repairAfterFailedWrite(),
     writeAsset: (data, extension) => besides("store a file", () => writeAsset(files, data, extension)),
     readAsset: (assetId) => readAsset(files, assetId),
     writeFile: (name, text) => besides("store a file", () => files.keepNumbered(name, text)),

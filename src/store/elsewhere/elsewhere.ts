@@ -201,7 +201,13 @@ function readOnly(sessionId: string, log: SessionLog): SessionLog {
   const refuse = async (): Promise<never> => {
     throw heldError(sessionId);
   };
-  const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
+  const refused = {
+    append: refuse,
+    repairAfterFailedWrite: refuse,
+    writeAsset: refuse,
+    writeFile: refuse,
+    writeSummary: refuse,
+  };
   return { ...log, ...refused, heldBy: { pid: process.pid } };
 }
 

@@ -119,9 +119,9 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     heldBy,
     append: (event, { barrier }) => writer.append(event, barrier),
     flush: () => (heldBy ? Promise.resolve() : writer.flush()),
-    recover: async () => {
+    repairAfterFailedWrite: async () => {
       if (heldBy) throw held(context, heldBy);
-      await writer.recover();
+      await writer.repairAfterFailedWrite();
     },
     writeAsset: (data, extension) =>
       beside("store a file", () => writeAsset(disk, context.records, { data, extension })),

@@ -13,7 +13,7 @@ export interface WriterOptions {
   readonly stamp: Stamp;
   /** The current end of the log. */
   readonly position: Position;
-  /** Set when the log cannot be written yet. `recover` clears it. */
+  /** Set when the log cannot be written yet. `repairAfterFailedWrite` clears it. */
   readonly failure: TroupeError | undefined;
   /** Prepares the log and opens it for appending. Throws if it does not end at `length`. */
   open(length: number): Promise<number>;
@@ -43,7 +43,7 @@ const nothing = Buffer.alloc(0);
 
 /**
  * Group commit. Lines appended in one tick or during a write go to disk in one write, with one sync if one of them is a
- * barrier. Appends are acknowledged in the order of the calls. After a failure all appends fail until `recover`.
+ * barrier. Appends are acknowledged in the order of the calls. After a failure all appends fail until `repairAfterFailedWrite`.
  */
 export class LogWriter {
   readonly #options: WriterOptions;
@@ -62,7 +62,7 @@ export class LogWriter {
   #syncDue = false;
   /** True once a write was attempted since the log was opened. */
   #touched = false;
-  #recovering: Promise<void> | undefined;
+  #repairing: Promise<void> | undefined;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -90,17 +90,17 @@ export class LogWriter {
     await this.#submit(undefined, true);
   }
 
-  recover(): Promise<void> {
-    this.#recovering ??= this.#recover().finally(() => {
-      this.#recovering = undefined;
+  repairAfterFailedWrite(): Promise<void> {
+    this.#repairing ??= this.#repairAfterFailedWrite().finally(() => {
+      this.#repairing = undefined;
     });
-    return this.#recovering;
+    return this.#repairing;
   }
 
   /** Writes everything pending and closes the file. Throws if the write fails; the file is closed anyway. */
   async close(): Promise<void> {
     this.#ended.abort();
-    await this.#recovering?.catch(() => undefined);
+    await this.#repairing?.catch(() => undefined);
     try {
       if (!this.#failure) await this.flush();
     } finally {
@@ -232,7 +232,7 @@ export class LogWriter {
     for (const waiting of lost) waiting.reject(failure);
   }
 
-  async #recover(): Promise<void> {
+  async #repairAfterFailedWrite(): Promise<void> {
     if (this.#ended.signal.aborted) throw closed();
     if (!this.#failure) return;
     await this.#working;

@@ -65,9 +65,9 @@ export function postgresLog(context: PostgresLogContext): SessionLog & { readonl
       if (event.type === "assistant.turn_end" && tail.epoch !== undefined) context.carried.soon(tail.epoch);
     },
     flush: () => writer.sync(tail),
-    async recover() {
+    async repairAfterFailedWrite() {
       if (isClosed) throw closed();
-      await recover(context);
+      await repairAfterFailedWrite(context);
     },
     ...recordsOf(context, besides),
     async close() {
@@ -118,7 +118,7 @@ function recordsOf(
 }
 
 /** Removes lines that were stored but never acknowledged, and restores acknowledged ones that the server lost. */
-async function recover({ database, writer, tail }: PostgresLogContext): Promise<void> {
+async function repairAfterFailedWrite({ database, writer, tail }: PostgresLogContext): Promise<void> {
   await writer.settled(tail);
   if (!tail.failure) return;
   if (tail.epoch === undefined) {

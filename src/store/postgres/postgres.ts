@@ -239,7 +239,13 @@ function readOnly(log: SessionLog, holder: Worker | undefined): SessionLog {
   const refuse = async (): Promise<never> => {
     throw holder ? heldError(log.sessionId, holder) : notTaken(log.sessionId);
   };
-  const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
+  const refused = {
+    append: refuse,
+    repairAfterFailedWrite: refuse,
+    writeAsset: refuse,
+    writeFile: refuse,
+    writeSummary: refuse,
+  };
   const heldBy = holder && { pid: holder.pid, host: holder.host };
   return { ...log, ...refused, heldBy, close: async () => undefined };
 }

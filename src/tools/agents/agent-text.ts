@@ -4,7 +4,7 @@ import { quoted } from "../../lib/quoting.ts";
 import { clip, nearest, sanitiseLine } from "../../lib/text.ts";
 import type { ToolContext } from "../tool.ts";
 import { ToolError, type ToolErrorCode } from "../tool-error.ts";
-import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./task-port.ts";
+import type { TaskAnswer, TaskReason, TaskReport, Tasks, TaskView } from "./task-port.ts";
 
 /** Maximum wait for an agent. Its own limits normally end it earlier. */
 export const AGENT_TIMEOUT_MS = 24 * 60 * 60 * 1000;
@@ -125,7 +125,7 @@ export function remains(report: TaskReport, maxCharacters = Number.POSITIVE_INFI
   return `\n\n${lead}\n${clip(quoted(text), maxCharacters)}${cut}`;
 }
 
-function lastResponse({ turns }: TaskReport): string {
+function lastResponse({ answers: turns }: TaskReport): string {
   return turns.at(-1)?.response ?? "";
 }
 
@@ -133,8 +133,8 @@ function lastResponse({ turns }: TaskReport): string {
  * Returns turns with labels, for tasks with several. The model counts turns from 0, tasks count from 1. The first
  * message is omitted: it is the prompt, which the reader knows.
  */
-export function labelledTurns(turns: readonly TaskTurn[]): string {
-  return turns
+export function labelledAnswers(answers: readonly TaskAnswer[]): string {
+  return answers
     .map(({ number, message, response }) => {
       const asked = number <= 1 || message === "" ? "" : `Message: ${clip(quoted(message), MAX_ERROR_CHARACTERS)}\n\n`;
       return `[Turn ${number - 1}]\n${asked}${quoted(response)}`;

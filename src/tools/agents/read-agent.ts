@@ -9,7 +9,7 @@ import {
   cost,
   endSentence,
   idMeant,
-  labelledTurns,
+  labelledAnswers,
   line,
   namingAgents,
   reasonOf,
@@ -45,11 +45,11 @@ export const readAgent = defineTool({
     const id = idMeant(agent_id, tasks);
     const waitSeconds = wait ? Math.min(timeout ?? DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS) : 0;
     // "From turn n", counted from 0, equals "after turn n", counted from 1.
-    const since = since_turn === undefined ? {} : { sinceTurn: since_turn };
+    const since = since_turn === undefined ? {} : { sinceAnswer: since_turn };
     const { signal, toolCallId } = context;
     const read = tasks.read({ id, wait, timeoutMs: waitSeconds * 1000, ...since, toolCallId }, signal);
     const report = await namingAgents(id, tasks, read);
-    return { content: reportText(report, { waitedSeconds: waitSeconds, sinceTurn: since_turn }) };
+    return { content: reportText(report, { waitedSeconds: waitSeconds, sinceAnswer: since_turn }) };
   },
 });
 
@@ -59,7 +59,7 @@ function isNatural(value: number): boolean {
 
 interface Asked {
   readonly waitedSeconds: number;
-  readonly sinceTurn: number | undefined;
+  readonly sinceAnswer: number | undefined;
 }
 
 function reportText(report: TaskReport, asked: Asked): string {
@@ -69,7 +69,7 @@ function reportText(report: TaskReport, asked: Asked): string {
     case "running":
       return workingText(report, asked);
     case "idle":
-      return `Agent is idle (waiting for messages). ${header(task)}${remark(report)}\n\n${turnsText(report, asked)}`;
+      return `Agent is idle (waiting for messages). ${header(task)}${remark(report)}\n\n${answersText(report, asked)}`;
     default:
       return endedText(report, asked);
   }
@@ -92,22 +92,23 @@ function endedText(report: TaskReport, asked: Asked): string {
   const reason = reasonOf(task);
   const why = reason === "finished" ? "" : `, reason: ${reason}`;
   const head = `Agent ${endSentence(reason)} ${header(task)}, duration: ${seconds(task.activeMs)}${why}`;
-  if (reason === "finished") return `${head}${remark(report)}\n\n${turnsText(report, asked)}`;
-  const earlier = report.turns.slice(0, -1);
-  const before = earlier.length === 0 ? "" : `\n\n${labelledTurns(earlier)}`;
+  if (reason === "finished") return `${head}${remark(report)}\n\n${answersText(report, asked)}`;
+  const earlier = report.answers.slice(0, -1);
+  const before = earlier.length === 0 ? "" : `\n\n${labelledAnswers(earlier)}`;
   return `${head}${remark(report)}${before}${remains(report)}`;
 }
 
 /** Returns a single final answer without a label, as a waiting caller would receive it. Several turns are labelled. */
-function turnsText({ task, turns }: TaskReport, { sinceTurn }: Asked): string {
-  const [first] = turns;
-  if (first === undefined) return sinceTurn === undefined ? "No answer yet." : `No answer from turn ${sinceTurn} on.`;
-  const alone = task.status === "completed" && turns.length === 1 && task.turns <= 1;
-  return alone ? quoted(first.response) : labelledTurns(turns);
+function answersText({ task, answers }: TaskReport, { sinceAnswer }: Asked): string {
+  const [first] = answers;
+  if (first === undefined)
+    return sinceAnswer === undefined ? "No answer yet." : `No answer from turn ${sinceAnswer} on.`;
+  const alone = task.status === "completed" && answers.length === 1 && task.turns <= 1;
+  return alone ? quoted(first.response) : labelledAnswers(answers);
 }
 
 function workingText(report: TaskReport, asked: Asked): string {
-  const { task, turns } = report;
+  const { task, answers } = report;
   const waited = asked.waitedSeconds > 0 ? ` after waiting ${asked.waitedSeconds}s` : "";
   const state = task.status === "queued" ? "queued" : "still running";
   const facts = [
@@ -122,7 +123,7 @@ function workingText(report: TaskReport, asked: Asked): string {
       : [`last activity: ${line(task.lastActivity)} (${age(task.quietMs)} ago)`]),
     ...(task.waitingFor === undefined ? [] : [`waiting for: ${line(task.waitingFor)}`]),
   ].join(", ");
-  const soFar = turns.length === 0 ? "" : `\n\n${labelledTurns(turns)}`;
+  const soFar = answers.length === 0 ? "" : `\n\n${labelledAnswers(answers)}`;
   const advice = task.mode === "background" ? "\nYou will be notified when it ends; no need to ask again." : "";
   return `Agent is ${state}${waited}. ${header(task)}, ${facts}${remark(report)}${advice}${soFar}`;
 }

@@ -36,11 +36,11 @@ export const subagentsRead = defineTool({
 });
 
 /** Returns the worker's result with the same bounds as in the result of `subagents_run`. */
-function resultOf({ task, turns, error }: TaskReport) {
+function resultOf({ task, answers, error }: TaskReport) {
   if (task.status === "queued" || task.status === "running") {
     throw new ToolError(`${task.id} is still running. Wait for the result of subagents_run.`);
   }
-  const payload = jsonOf(turns.at(-1)?.response);
+  const payload = jsonOf(answers.at(-1)?.response);
   if (payload !== undefined) return bounded(submissionFrom(payload));
   if (error === undefined) {
     throw new ToolError(`${task.id} submitted no structured result. Use read_agent to read its answer.`);

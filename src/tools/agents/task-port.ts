@@ -49,6 +49,7 @@ export interface TaskView {
   readonly elapsedMs: number;
   /** Excludes waiting and idle time. */
   readonly activeMs: number;
+  /** The number of its answers; the name is that of the printed JSON. */
   readonly turns: number;
   readonly toolCalls: number;
   readonly tokens: number;
@@ -82,7 +83,7 @@ export interface McpTaskProgress {
 }
 
 /** One answer of an agent, with the message it responds to. */
-export interface TaskTurn {
+export interface TaskAnswer {
   readonly number: number;
   readonly message: string;
   readonly response: string;
@@ -90,7 +91,7 @@ export interface TaskTurn {
 
 export interface TaskReport {
   readonly task: TaskView;
-  readonly turns: readonly TaskTurn[];
+  readonly answers: readonly TaskAnswer[];
   /** The error, for a failed task. */
   readonly error?: string;
 }
@@ -122,7 +123,7 @@ export interface Tasks {
       readonly id: string;
       readonly wait: boolean;
       readonly timeoutMs: number;
-      readonly sinceTurn?: number;
+      readonly sinceAnswer?: number;
       /** The call that reads. If it is interrupted, the notice of the task is delivered again. */
       readonly toolCallId: string;
     },

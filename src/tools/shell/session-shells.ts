@@ -16,13 +16,13 @@ import type { PreparedSandbox } from "./sandbox/sandbox.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type {
   FinishedCommand,
-  KeptFiles,
   ShellInput,
   ShellReply,
   ShellRequest,
   ShellSummary,
   Shells,
   ShellsOptions,
+  StoredFiles,
 } from "./shells.ts";
 import { openShellBase, type ShellBase, startShell } from "./start-shell.ts";
 
@@ -70,7 +70,7 @@ class SessionShells implements Shells {
     const request = withoutState(given, this.#options);
     request.signal.throwIfAborted();
     this.#check(request);
-    const kept = await this.#keepFiles(request);
+    const kept = await this.#storeFiles(request);
     if (request.mode === "detached") return this.#runDetached(request, kept);
     const { shell, command, warning } = await this.#begin(request);
     let changedBy: "command" | "anyone" = request.mode === "sync" ? "command" : "anyone";
@@ -118,7 +118,7 @@ class SessionShells implements Shells {
       throw new ToolError(`Shell ${shell.id} runs outside the sandbox. Try again, so that the user can be asked.`);
     }
     await this.#settled(shell.commands.at(-1)?.begun, request);
-    const kept = await this.#keepFiles({ ...this.#foldersOf(shell), command: input, ...request });
+    const kept = await this.#storeFiles({ ...this.#foldersOf(shell), command: input, ...request });
     if (kept) this.#track(shell.commands.at(-1)?.ended.then(() => kept.settle("anyone")));
     for (const stroke of strokes(input, process)) {
       if (stroke.kind === "text") process.type(stroke.text);
@@ -187,7 +187,7 @@ class SessionShells implements Shells {
   }
 
   /** A named shell runs the command in the folder of its last one. */
-  async #keepFiles(request: UpcomingRequest): Promise<KeptFiles | undefined> {
+  async #storeFiles(request: UpcomingRequest): Promise<StoredFiles | undefined> {
     const { command: text, roots, toolCallId = "", shellId } = request;
     const cwd = (shellId !== undefined && this.#shells.get(shellId)?.cwd) || request.cwd;
     return this.#options.beforeRun?.({ text, cwd, roots, toolCallId });
@@ -197,7 +197,7 @@ class SessionShells implements Shells {
     return this.#folders.get(shell) ?? { cwd: shell.cwd, roots: [] };
   }
 
-  #said(kept: KeptFiles | undefined): Warning {
+  #said(kept: StoredFiles | undefined): Warning {
     return this.#warn(kept?.notice) ? { warning: kept?.notice ?? "" } : {};
   }
 
@@ -266,7 +266,7 @@ class SessionShells implements Shells {
     return this.#base;
   }
 
-  async #runDetached(request: ShellRequest, kept: KeptFiles | undefined): Promise<ShellReply> {
+  async #runDetached(request: ShellRequest, kept: StoredFiles | undefined): Promise<ShellReply> {
     const shellId = request.shellId ?? this.#nextId();
     if (this.#shells.has(shellId)) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     const { reply, prepared } = await this.#detached.run(request, { shellId, onEnd: () => kept?.settle("anyone") });

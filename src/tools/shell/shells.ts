@@ -88,7 +88,7 @@ export interface UpcomingCommand {
 }
 
 /** The files stored before a command. */
-export interface KeptFiles {
+export interface StoredFiles {
   /** To be shown: what could not be stored. */
   readonly notice?: string;
   /**
@@ -151,7 +151,7 @@ export interface ShellsOptions {
    * Stores files that the command may destroy; the command waits for it. Resolves to undefined when there is nothing to
    * store.
    */
-  beforeRun?(command: UpcomingCommand): Promise<KeptFiles | undefined>;
+  beforeRun?(command: UpcomingCommand): Promise<StoredFiles | undefined>;
   /** Throws if no program may start any more. Called immediately before the start of each. */
   assertMayStart?(): void;
   /** Returns a filter that removes secrets from output stored in files; one for each file. */

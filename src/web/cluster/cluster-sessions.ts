@@ -85,7 +85,7 @@ export class ClusterSessions implements DatabaseSessions {
       const { home, disk, url } = this.#options;
       const derived = derivedFolder(home, url);
       await disk.mkdir(derived);
-      return pastSessions({ home: derived, store: this.#sessions(cluster).store, disk });
+      return pastSessions({ stateRoot: derived, store: this.#sessions(cluster).store, disk });
     });
     const past = await this.#past.catch((error: unknown) => {
       this.#past = undefined;

@@ -131,8 +131,8 @@ interface AgentInfo {
 function agentInfo(session: Session, id: string): AgentInfo {
   const record = session.agents.tasks?.get(id);
   if (!record) throw new TroupeError("usage", `There is no agent "${id}".`);
-  const { spec, status, error, turns, startedAt, createdAt, endedAt, mode, model, activeMs } = record;
-  const last = turns.at(-1);
+  const { spec, status, error, answers, startedAt, createdAt, endedAt, mode, model, activeMs } = record;
+  const last = answers.at(-1);
   return {
     type: "agent",
     id,

@@ -12,7 +12,7 @@ const MAX_BYTES = 1024 * 1024;
 const MAX_BYTES_IN_ALL = 32 * 1024 * 1024;
 
 /** Reads the text of files before and after changes, within size limits. */
-export class KeptTexts {
+export class StoredTexts {
   readonly #checkpoints: Checkpoints;
   #left = MAX_BYTES_IN_ALL;
 

@@ -9,7 +9,7 @@ import type { LivePromptAndTools } from "./prompt-and-tools.ts";
  * A channel from the parts of a session to the session. Parts are created first, so messages before that are queued and
  * delivered when the session opens.
  */
-export class LateSession {
+export class SessionChannel {
   readonly #early: ((session: Session) => void)[] = [];
   #session: Session | undefined;
   promptAndTools: LivePromptAndTools | undefined;
@@ -24,7 +24,7 @@ export class LateSession {
     return this.#session ? Promise.resolve(this.#session) : new Promise((resolve) => this.#early.push(resolve));
   }
 
-  listen(session: Session): void {
+  connect(session: Session): void {
     this.#session = session;
     for (const tell of this.#early.splice(0)) tell(session);
   }
@@ -37,7 +37,7 @@ export class LateSession {
   }
 
   /** Resolves when the event is stored. An event before the session is open is only queued. */
-  readonly say: Emit = async (type, data) => {
+  readonly emit: Emit = async (type, data) => {
     if (this.#session) return this.#session.history.emit(type, data);
     this.#early.push((session) => void session.history.emit(type, data));
   };

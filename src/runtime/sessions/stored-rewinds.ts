@@ -15,12 +15,12 @@ import { undoSeal } from "../undo-seal.ts";
  * Opens the rewinds of a session that is not open, without a model. Reading works while another process writes it;
  * rewinding throws then.
  */
-export async function keptRewinds(
+export async function storedRewinds(
   sessionId: string,
-  { home, store, disk, stamp }: { home: string; store: Store; disk: Disk; stamp: Stamp },
+  { stateRoot, store, disk, stamp }: { stateRoot: string; store: Store; disk: Disk; stamp: Stamp },
 ): Promise<{ readonly rewinds: Rewinds; close(): Promise<void> }> {
   const log = await store.open(sessionId);
-  const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, seal: undoSeal({ home, disk }) });
+  const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, seal: undoSeal({ stateRoot, disk }) });
   const files = { checkpoints, disk };
   const ignore = (): void => undefined;
   const events = new EventLog({ store: log, stamp, fold: ignore, onListenerDefect: ignore });

@@ -37,20 +37,21 @@ export interface MainAgentSelection {
 /** Selects the default main agent, unless an agent has this name. */
 const DEFAULT_AGENT = "default";
 
-export async function selectMainAgent(what: {
+export async function selectMainAgent(request: {
   /** The requested agent (default: the one in the log). */
   wanted: string | undefined;
   events: readonly SessionEvent[];
   workspace: Workspace;
   /** True if troupe itself chooses: then agents that users cannot choose are allowed. */
-  isOurs?: boolean;
+  isChosenByTroupe?: boolean;
   warn(message: string): void;
 }): Promise<MainAgentSelection> {
-  const { wanted, events, workspace, isOurs = false, warn } = what;
+  const { wanted, events, workspace, isChosenByTroupe = false, warn } = request;
   const before = selectedIn(events);
   const name = wanted ?? before;
   const isAsked = wanted !== undefined;
-  const definition = name === undefined ? undefined : findSelectable(name, workspace.agents, { isOurs, isAsked });
+  const definition =
+    name === undefined ? undefined : findSelectable(name, workspace.agents, { isChosenByTroupe, isAsked });
   if (!definition) {
     return {
       definition,
@@ -118,35 +119,35 @@ type Known = Pick<Workspace["agents"], "agents" | "disabled" | "notices">;
 
 /** Returns the named agent. Throws if there is none, or it may not be the main agent. */
 export function findMainAgent(wanted: string, known: Known): AgentDefinition | undefined {
-  return findSelectable(wanted, known, { isAsked: true, isOurs: false });
+  return findSelectable(wanted, known, { isAsked: true, isChosenByTroupe: false });
 }
 
 function findSelectable(
   wanted: string,
   { agents, disabled, notices }: Known,
-  { isAsked, isOurs }: { isAsked: boolean; isOurs: boolean },
+  { isAsked, isChosenByTroupe }: { isAsked: boolean; isChosenByTroupe: boolean },
 ): AgentDefinition | undefined {
   const found = findAgent(wanted, agents);
-  if (found && (found.userInvocable || isOurs)) return found;
+  if (found && (found.userInvocable || isChosenByTroupe)) return found;
   if (!found && isAsked && wanted === DEFAULT_AGENT) return undefined;
   const name = clip(wanted, 80);
-  const kept = isAsked
+  const remedy = isAsked
     ? ""
     : ` It was the main agent of this session; to continue without it: --agent ${DEFAULT_AGENT}.`;
   if (found) {
     const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
     throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {
-      hint: `${found.sidekick ? "It starts by itself." : "Models can start it."}${kept}`,
+      hint: `${found.sidekick ? "It starts by itself." : "Models can start it."}${remedy}`,
     });
   }
   if (findAgent(wanted, disabled)) {
     throw new TroupeError("usage", `The agent '${name}' is switched off by settings (subagents).`, {
-      hint: `Switch it on, or choose another: troupe agents list.${kept}`,
+      hint: `Switch it on, or choose another: troupe agents list.${remedy}`,
     });
   }
   const broken = notices.find(({ kind, path }) => kind === "broken" && fileName(path) === wanted.toLowerCase());
   if (broken) {
-    const hint = `Fix the file; \`troupe agents check\` shows all problems.${kept}`;
+    const hint = `Fix the file; \`troupe agents check\` shows all problems.${remedy}`;
     const why = broken.message.replace(/^The agent \S+ is not used: /, "");
     throw new TroupeError("usage", `The agent '${name}' cannot be used: ${why}`, { hint });
   }
@@ -154,7 +155,7 @@ function findSelectable(
   const names = agents.filter(({ userInvocable }) => userInvocable).map((agent) => agent.name);
   const listed = `Agents: ${clip(names.join(", "), 400)}.`;
   throw new TroupeError("usage", `Custom agent '${name}' not found.`, {
-    hint: `${close === undefined ? "" : `Did you mean ${close}? `}${listed}${kept}`,
+    hint: `${close === undefined ? "" : `Did you mean ${close}? `}${listed}${remedy}`,
   });
 }
 
@@ -193,13 +194,13 @@ export function mainAgentPreferences(definition: AgentDefinition, { settings }: 
 /** Returns the first available model. Warns if none is available, or throws if the agent requires one. */
 export async function modelOf(
   definition: AgentDefinition,
-  how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
+  ports: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
 ): Promise<SessionModel | undefined> {
   const unmet: string[] = [];
-  for (const wanted of mainAgentPreferences(definition, how.workspace).models) {
+  for (const wanted of mainAgentPreferences(definition, ports.workspace).models) {
     if (wanted.trim().toLowerCase() === "inherit") break;
     try {
-      return await how.resolve(wanted);
+      return await ports.resolve(wanted);
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;
       unmet.push(error.message);
@@ -212,7 +213,7 @@ export async function modelOf(
       hint: "Set up that model, or give another with --model.",
     });
   }
-  how.warn(`The agent ${name} does not run on the model it prefers: ${unmet.join(" ")}`);
+  ports.warn(`The agent ${name} does not run on the model it prefers: ${unmet.join(" ")}`);
   return undefined;
 }
 
