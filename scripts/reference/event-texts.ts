@@ -144,7 +144,7 @@ export const eventTexts: Readonly<Record<EventType, string>> = {
   "troupe.message_queued": "A message was accepted and waits.",
   "troupe.message_withdrawn": "A waiting message was withdrawn.",
   "troupe.call_changed": "A hook changed the arguments of a tool call.",
-  "troupe.question": "A call waits for the answer to a question or a plan.",
+  "troupe.question": "A call waits for the response to a question or a plan.",
   "troupe.model_chosen": "The model or effort chosen for the session, restored on resume.",
   "troupe.retry": "A model request failed and is repeated after a pause.",
   "troupe.model_wait": "A model request waits for a rate limit or a free connection.",

@@ -86,7 +86,7 @@ export const ownEvents = [
   /** A hook changed the arguments of a call before it ran. The model sees the changed call. */
   event("troupe.call_changed", () => z.object({ toolCallId: text, arguments: JsonValue })),
   /**
-   * A call waits for the answer to a question that is sent to clients but not stored. This event identifies it after a
+   * A call waits for the response to a question that is sent to clients but not stored. This event identifies it after a
    * restart.
    */
   event("troupe.question", () =>

@@ -22,7 +22,7 @@ export const settingTexts: Readonly<Record<SettingName, string>> = {
   customInstructions: "`false`: do not load `AGENTS.md` and similar files, as with `--no-custom-instructions`.",
   "permissions.allow": "Rules for calls that run without a question.",
   "permissions.deny": "Rules for calls that never run. They take precedence over every allow rule.",
-  "permissions.ask": "Rules for calls that always need your answer.",
+  "permissions.ask": "Rules for calls that always need your approval.",
   "permissions.disableBypassPermissionsMode": "Either value: `--allow-all` and its parts have no effect.",
   allowedUrls: "Addresses that tools may fetch without a question.",
   deniedUrls: "Addresses that tools never fetch.",

@@ -1,6 +1,6 @@
 /**
  * Lets people answer a session that runs on a worker. Its requests become rows, and the first response in a row counts. A
- * session in which everything waits, for an answer or for agents on other workers, is parked after a while: it is closed,
+ * session in which everything waits, for a response or for agents on other workers, is parked after a while: it is closed,
  * its slot is free, and the answer or the end of an agent starts a new activation.
  */
 
@@ -30,7 +30,7 @@ const LOOK_MS = 1_000;
 const SHORTEST_LOOK_MS = 50;
 
 export interface AttachedRows {
-  /** Whether everything in the session waits, for an answer or for agents on other workers. */
+  /** Whether everything in the session waits, for a response or for agents on other workers. */
   canPark(): boolean;
   detach(): void;
 }

@@ -21,7 +21,7 @@ export interface QueueState {
   readonly tenant: string;
   readonly waiting: number;
   readonly running: number;
-  /** Waits for an answer, without a place. */
+  /** Waits for a response, without a place. */
   readonly parked: number;
   readonly setAside: number;
   /** How long the first one waits for a place; null if none does. */

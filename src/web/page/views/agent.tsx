@@ -117,7 +117,7 @@ async function command(method: string, params: Readonly<Record<string, unknown>>
   else if (result !== undefined) tell(done);
 }
 
-/** An agent that has ended cannot be resumed; one that rests can. Agents of workers are stopped with their session. */
+/** An agent that has ended cannot be resumed; an idle one can. Agents of workers are stopped with their session. */
 function Actions({ model, agent }: Pick<PanelProps, "model" | "agent">): JSX.Element | null {
   model.subscribe();
   const sessionId = model.id;
