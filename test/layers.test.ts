@@ -185,7 +185,7 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
     turn: ["agents", "budget", "compaction", "modes", "requests"],
   },
   store: {
-    elsewhere: ["log"],
+    client: ["log"],
     index: [],
     log: [],
     postgres: ["log"],

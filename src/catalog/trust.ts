@@ -67,13 +67,13 @@ const fileSchema = () =>
 
 /** Reads the file once per start. If it is invalid or unsafe, nothing is trusted and a notice names it. */
 export function readTrust(stateRoot: string): TrustStore {
-  const book = readTrustFile(bookPath(stateRoot));
+  const file = readTrustFile(trustFile(stateRoot));
   return {
-    notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [],
+    notices: file.kind === "refused" ? [refusal(stateRoot, file.reason)] : [],
     of(folder, { forRun = false, trustedFolders = [] } = {}) {
       if (forRun) return { state: "run", check: () => "approved" };
       const real = realFolder(folder);
-      const entry = book.folders.find((trusted) => trusted.folder === real);
+      const entry = file.folders.find((trusted) => trusted.folder === real);
       const listed = real !== undefined && trustedFolders.some((named) => namedFolder(named) === real);
       if (entry === undefined && !listed) return { state: "none", check: () => "untrusted" };
       return { state: "trusted", check: (item) => compare(item, entry?.items ?? []) };
@@ -91,7 +91,7 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
   requireReadable(change.items);
   const items = change.items.map(({ kind, id, digest }) => ({ kind, id, digest }));
   const entry: TrustedFolder = { folder, trustedAt: new Date(change.stamp.now()).toISOString(), items };
-  return changeBook(change, (folders) => {
+  return changeTrustFile(change, (folders) => {
     const others = folders.filter((trusted) => trusted.folder !== folder);
     if (others.length >= MAX_FOLDERS) {
       const hint = "Remove some with: troupe trust remove <folder>";
@@ -115,7 +115,7 @@ export function requireReadable(items: readonly PinnedItem[]): void {
 export async function removeTrust(change: Change): Promise<Changed & { readonly found: boolean }> {
   const names = [realFolder(change.folder), resolve(change.folder)];
   let found = false;
-  const changed = await changeBook(change, (folders) => {
+  const changed = await changeTrustFile(change, (folders) => {
     const others = folders.filter(({ folder }) => !names.includes(folder));
     found = others.length < folders.length;
     return found ? others : undefined;
@@ -127,8 +127,8 @@ export function listTrusted(stateRoot: string): {
   folders: readonly TrustedFolder[];
   notices: readonly CatalogNotice[];
 } {
-  const book = readTrustFile(bookPath(stateRoot));
-  return { folders: book.folders, notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [] };
+  const file = readTrustFile(trustFile(stateRoot));
+  return { folders: file.folders, notices: file.kind === "refused" ? [refusal(stateRoot, file.reason)] : [] };
 }
 
 export interface Changed {
@@ -136,17 +136,17 @@ export interface Changed {
   readonly keptAs?: string;
 }
 
-async function changeBook(
+async function changeTrustFile(
   { stateRoot, disk, stamp }: Change,
   change: (folders: readonly TrustedFolder[]) => readonly TrustedFolder[] | undefined,
 ): Promise<Changed> {
-  const path = bookPath(stateRoot);
+  const path = trustFile(stateRoot);
   return withFileLock({ path, disk, stamp, Failure: TroupeError }, async () => {
-    const book = readTrustFile(path);
-    const folders = change(book.folders);
+    const file = readTrustFile(path);
+    const folders = change(file.folders);
     if (folders === undefined) return {};
     const time = new Date(stamp.now()).toISOString().replace(/[:.]/g, "-");
-    const keptAs = book.kind === "refused" ? `${path}.damaged-${time}-${stamp.id("damaged").slice(0, 8)}` : undefined;
+    const keptAs = file.kind === "refused" ? `${path}.damaged-${time}-${stamp.id("damaged").slice(0, 8)}` : undefined;
     if (keptAs !== undefined) await disk.rename(path, keptAs);
     await replaceFile(disk, path, `${JSON.stringify({ version: 1, folders }, null, 2)}\n`);
     await disk.syncDirectory(stateRoot);
@@ -183,7 +183,7 @@ function foreignness({ mode, uid }: Stats): string | undefined {
 }
 
 function refusal(stateRoot: string, reason: string): CatalogNotice {
-  const message = `${bookPath(stateRoot)} ${reason}, so no folder is trusted. Run \`troupe trust\` to create a new one; the old file is kept.`;
+  const message = `${trustFile(stateRoot)} ${reason}, so no folder is trusted. Run \`troupe trust\` to create a new one; the old file is kept.`;
   return { kind: "trust-file", message };
 }
 
@@ -199,7 +199,7 @@ function namedFolder(name: string): string | undefined {
   return isAbsolute(path) ? realFolder(path) : undefined;
 }
 
-const bookPath = (stateRoot: string): string => join(stateRoot, "trust.json");
+const trustFile = (stateRoot: string): string => join(stateRoot, "trust.json");
 
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 

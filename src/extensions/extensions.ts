@@ -47,7 +47,7 @@ export interface ExtensionProcess {
   /** Resolves once, with a description of how the process ended. */
   readonly ended: Promise<string>;
   /** Returns the last part of its stderr output. */
-  lastWords(): string;
+  lastStderr(): string;
   /** Asks the process to end, and kills it after `STOP_MS`. Resolves when its process group is gone. */
   stop(): Promise<void>;
 }
@@ -85,7 +85,7 @@ export async function startExtension(launch: ExtensionLaunch): Promise<Extension
     fromExtension: child.stdout,
     toExtension: child.stdin,
     ended,
-    lastWords: words,
+    lastStderr: words,
     async stop() {
       child.stdin.end();
       signalGroup(child, "SIGTERM");

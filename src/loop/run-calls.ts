@@ -37,7 +37,7 @@ export async function runCalls(reply: ModelReply, run: Run): Promise<Next> {
 /** Resumes calls that an earlier process started. Their hooks have already run and do not run again. */
 export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise<Next> {
   const jobs = calls.map(({ call, tool: permitted, otherwise, ask }): Job => {
-    const isBack = toolNamed(call.name, run)?.from?.kind === "custom";
+    const isBack = toolNamed(call.name, run)?.origin?.kind === "custom";
     const tool = permitted ?? (isBack ? undefined : otherwise);
     const bindAgain = (): Bound =>
       tool ? { tool, call: tool.bind(call.arguments) } : bind(call, { stop: "tools" }, run);
@@ -105,8 +105,8 @@ function toolNamed(name: string, run: Run): Tool | undefined {
 }
 
 function mcpNames(toolName: string, run: Run): { mcpServerName?: string; mcpToolName?: string } {
-  const from = toolNamed(toolName, run)?.from;
-  return from?.kind === "mcp" ? { mcpServerName: from.serverName, mcpToolName: from.toolName } : {};
+  const origin = toolNamed(toolName, run)?.origin;
+  return origin?.kind === "mcp" ? { mcpServerName: origin.serverName, mcpToolName: origin.toolName } : {};
 }
 
 interface Bound {
@@ -162,7 +162,7 @@ async function runJob(job: Job & { turnId: string; run: Run }): Promise<JobEnd> 
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is awaited right after this event; awaiting only that saves a sync to disk.
   if (!tool?.readOnly) await ended;
-  return { endsRun: tool?.terminal ?? false, messages };
+  return { endsRun: tool?.endsAnswer ?? false, messages };
 }
 
 /** Returns the event data that describe how a call ended. */
@@ -303,7 +303,7 @@ async function execute(job: { call: ToolCall; bound: Bound; run: Run; before?: B
 function runUnderLease({ tool, call }: Bound, context: ToolContext, { effectGuard }: Run): Promise<ToolResult> {
   if (!effectGuard) return call.run(context);
   // A client, a person or agents do the work. A client outlives this process, and agents have guards of their own.
-  const waits = tool.from?.kind === "custom" || tool.needs !== undefined || tool.managesAgents === true;
+  const waits = tool.origin?.kind === "custom" || tool.needs !== undefined || tool.managesAgents === true;
   return effectGuard.run({ name: tool.name, waits }, context.signal, (signal) => call.run({ ...context, signal }));
 }
 

@@ -131,7 +131,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
     toolSearch({
       tools,
       ...defined({ threshold }),
-      defer: ({ from, deferral }) => deferral ?? (from ? "auto" : "never"),
+      defer: ({ origin, deferral }) => deferral ?? (origin ? "auto" : "never"),
       ...memory,
     });
 };

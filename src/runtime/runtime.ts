@@ -129,8 +129,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     handOver: handOver(disk),
     async keepSessionsWith(provider) {
-      const { elsewhereStore } = await import("../store/elsewhere/elsewhere.ts");
-      moveTo(elsewhereStore({ provider, folder: join(home, "session-state"), disk, stamp }));
+      const { clientStore } = await import("../store/client/client-store.ts");
+      moveTo(clientStore({ provider, folder: join(home, "session-state"), disk, stamp }));
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,

@@ -29,10 +29,10 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,
   });
-  const lastWords = collect(child);
+  const lastStderr = collect(child);
   const ended = new Promise<string>((resolve) => {
     child.once("error", (error) => resolve(`The server ${path} could not be started: ${error.message}`));
-    child.once("close", (code, signal) => resolve(endText({ code, signal, said: lastWords() })));
+    child.once("close", (code, signal) => resolve(endText({ code, signal, said: lastStderr() })));
   });
   // A write fails if the server has exited, which `ended` reports.
   child.stdin.on("error", () => undefined);

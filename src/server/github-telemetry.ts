@@ -129,7 +129,7 @@ const readers: { readonly [T in EventType]?: Reader<T> } = {
     },
   }),
   "tool.execution_start": ({ data, timestamp }, { mainAgent }, { calls }) => {
-    const isOurs = mainAgent.prompt.tools.some(({ name, from }) => name === data.toolName && from === undefined);
+    const isOurs = mainAgent.prompt.tools.some(({ name, origin }) => name === data.toolName && origin === undefined);
     const name = isOurs ? data.toolName : data.mcpServerName === undefined ? "(other)" : "(mcp)";
     if (calls.size < MAX_CALLS) calls.set(data.toolCallId, { name, startedAt: Date.parse(timestamp) });
     return undefined;

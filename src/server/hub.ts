@@ -13,7 +13,6 @@ import { withModelOptions } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
 import { described, lifecycleMetadata } from "./sessions/described.ts";
 import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
-import { type ClientStorage, SessionKeeper } from "./sessions/session-keeper.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -24,6 +23,7 @@ import {
   sessionRequest,
   traceOf,
 } from "./sessions/session-options.ts";
+import { type ClientStorage, StorageClient } from "./sessions/storage-client.ts";
 import { warnWithoutEffect } from "./sessions/unused-options.ts";
 import { UnusedSessions } from "./sessions/unused-sessions.ts";
 
@@ -48,7 +48,7 @@ type Resumed = NonNullable<NonNullable<SessionRequest["resume"]>["event"]>;
 export class Hub {
   readonly tunnel = new ModelTunnel();
   /** The client that stores the sessions, if one does. */
-  readonly keeper = new SessionKeeper();
+  readonly storageClient = new StorageClient();
   /** Plugin folders that clients set for all sessions opened later: bundled with a program, and additional ones. */
   readonly plugins: { builtin: readonly string[]; additional: readonly string[] } = { builtin: [], additional: [] };
   readonly #options: HubOptions;
@@ -77,7 +77,7 @@ export class Hub {
     this.launcher.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
     this.#unused.look();
-    if (this.keeper.forget(connection)) void this.#closeUnkept();
+    if (this.storageClient.forget(connection)) void this.#closeUnstored();
   }
 
   get connections(): ReadonlySet<ClientConnection> {
@@ -98,8 +98,8 @@ export class Hub {
     requireServable(params);
     const sessionId = params.sessionId ?? crypto.randomUUID();
     // A client that chooses an existing id means that session.
-    const isKept = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isKept(sessionId));
-    if (isKept) return this.resume(connection, { ...params, sessionId });
+    const isStored = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isStored(sessionId));
+    if (isStored) return this.resume(connection, { ...params, sessionId });
     const live = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.createSession({ ...request, sessionId }),
     );
@@ -112,7 +112,7 @@ export class Hub {
     const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
     if (open) return this.#rejoin(open, connection, params);
-    if (!(await this.#isKept(sessionId))) throw notFound(sessionId);
+    if (!(await this.#isStored(sessionId))) throw notFound(sessionId);
     const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
     const live = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.resumeSession(sessionId, {
@@ -235,11 +235,11 @@ export class Hub {
 
   async delete(sessionId: string): Promise<{ success: boolean; error?: string }> {
     const live = this.#live.get(sessionId);
-    const isKept = await this.#isKept(sessionId);
-    if (!live && !isKept) return { success: false, error: `Session file not found for ${sessionId}` };
+    const isStored = await this.#isStored(sessionId);
+    if (!live && !isStored) return { success: false, error: `Session file not found for ${sessionId}` };
     if (live) await this.#close(live, { isDeleted: true });
     const { store, past } = this.#options.runtime;
-    if (await this.#isKept(sessionId)) await store.remove(sessionId);
+    if (await this.#isStored(sessionId)) await store.remove(sessionId);
     await past.remove(sessionId);
     this.#tellAll("session.deleted", { id: sessionId });
     return { success: true };
@@ -271,12 +271,12 @@ export class Hub {
         "Sessions are already open. A client that stores sessions must register before the first one opens.",
       );
     }
-    this.keeper.hold(connection, storage);
-    await this.#options.runtime.keepSessionsWith(this.keeper.provider(storage));
+    this.storageClient.hold(connection, storage);
+    await this.#options.runtime.keepSessionsWith(this.storageClient.provider(storage));
   }
 
   /** Closes sessions whose storage client disconnected. */
-  async #closeUnkept(): Promise<void> {
+  async #closeUnstored(): Promise<void> {
     const message =
       "The client that stores this session has disconnected. The session is closed; resume it when the client is connected again.";
     for (const live of this.#live.values()) void live.log(message, { level: "error", ephemeral: true });
@@ -287,7 +287,7 @@ export class Hub {
     await Promise.allSettled([...this.#live.values()].map((live) => this.#close(live)));
   }
 
-  async #isKept(sessionId: string): Promise<boolean> {
+  async #isStored(sessionId: string): Promise<boolean> {
     return (await this.#options.runtime.store.revision(sessionId)) !== undefined;
   }
 
@@ -303,8 +303,8 @@ export class Hub {
     const opening = make(this.#request(options, clients)).then(async (session) => {
       const live = new LiveSession(session, clients, {
         beforeClose: this.#options.beforeClose,
-        onKept: () => this.#tellAll("session.updated", live),
-        onTold: (event) => live.telemetry.tell(event, live, this.#connections),
+        onStoredEvent: () => this.#tellAll("session.updated", live),
+        onSessionEvent: (event) => live.telemetry.tell(event, live, this.#connections),
         extensions: {
           accept: ({ fromExtension: input, toExtension: output }, { id, name, scope }) =>
             this.#options.acceptExtension({ input, output }, { id, name, scope, sessionId, factories: new Map() }),
@@ -335,7 +335,7 @@ export class Hub {
     const { pluginDirectories = [] } = defaults.workspace ?? {};
     const { builtin, additional } = this.plugins;
     const workspace = { ...defaults.workspace, pluginDirectories: [...pluginDirectories, ...builtin, ...additional] };
-    const cwd = this.keeper.initialCwd ?? own;
+    const cwd = this.storageClient.initialCwd ?? own;
     const asked = sessionRequest(options, { cwd, ...defaults, workspace });
     const request = withModelOptions(asked, options, (providerName) => clients.token(providerName));
     const { isUsed, fetch, openSocket: socket } = this.tunnel;

@@ -41,7 +41,7 @@ export class Server implements ServerParts {
       ...options,
       beforeClose: async (live) => {
         // A separate process cannot read a session that a client stores.
-        if (program && !this.#hub.keeper.isHeld) await leaveConsolidation(live, { program, environment });
+        if (program && !this.#hub.storageClient.isRegistered) await leaveConsolidation(live, { program, environment });
       },
       acceptExtension: (streams, extension) =>
         this.#newConnection({ ...streams, extension }, (gone) => this.#hub.extensionGone(gone)),

@@ -24,6 +24,6 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
 export function within({ tools }: Pick<AgentTask, "tools">, agentSetup: AgentSetup): AgentSetup {
   if (tools === null) return agentSetup;
   const { system, tools: given } = agentSetup.promptAndTools;
-  const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
+  const isAllowed = ({ name, origin }: Tool): boolean => origin?.kind === "mcp" || tools.includes(name);
   return { ...agentSetup, promptAndTools: { system, tools: given.filter(isAllowed) } };
 }

@@ -73,7 +73,7 @@ interface ExtensionProgram {
   readonly fromExtension: Readable;
   readonly toExtension: Writable;
   readonly ended: Promise<string>;
-  lastWords(): string;
+  lastStderr(): string;
   stop(): Promise<void>;
 }
 

@@ -60,7 +60,7 @@ export interface SessionLog {
   /** The session's folder on this machine, for data that does not belong in the log. */
   readonly directory: string;
   /** Set when a client stores the session. `directory` then has only data for this machine. */
-  readonly elsewhere?: Elsewhere;
+  readonly clientFiles?: ClientFiles;
   /**
    * The events in view when the log was opened, including those of unknown types. For a long log they are condensed:
    * folds over them give the same result as over the whole log.
@@ -108,7 +108,7 @@ export interface SessionLog {
 }
 
 /** The files of a session that a client stores. Paths are relative to `directory`, with slashes. */
-export interface Elsewhere {
+export interface ClientFiles {
   /** The client's name for the session's folder. */
   readonly directory: string;
   /** Returns the client's name for a file. */

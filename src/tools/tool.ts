@@ -122,13 +122,13 @@ export interface Tool extends ToolTraits {
   readonly readOnly: boolean;
   /** True when the call must not overlap with its siblings. */
   readonly exclusive: boolean;
-  /** True when a successful call ends the answer without another model call. Not related to `src/terminal`. */
-  readonly terminal: boolean;
+  /** True when a successful call ends the answer without another model call. */
+  readonly endsAnswer: boolean;
   readonly timeoutMs: number;
   /** Offered only while a client can answer requests of this kind. */
   readonly needs?: "user_input" | "elicitation" | "exit_plan_mode";
   /** The owner of the tool; absent for built-in tools. */
-  readonly from?: ToolOrigin;
+  readonly origin?: ToolOrigin;
   /** By default `never` for built-in tools, `auto` for others. */
   readonly deferral?: Deferral;
   /** Throws a `ToolError` for invalid arguments; after that, `run` is fully typed. */
@@ -145,7 +145,7 @@ interface Definition<S extends z.ZodType> extends ToolTraits {
   shown?: Readonly<Record<string, object>>;
   readOnly?: boolean;
   exclusive?: boolean;
-  terminal?: boolean;
+  endsAnswer?: boolean;
   timeoutMs?: number;
   needs?: NonNullable<Tool["needs"]>;
   access?: (input: z.infer<S>, context: ToolContext) => Access | readonly Access[] | Promise<readonly Access[]>;
@@ -164,7 +164,7 @@ export function defineTool<S extends z.ZodType>(definition: Definition<S>): Tool
     },
     readOnly: traits.readOnly ?? false,
     exclusive: traits.exclusive ?? false,
-    terminal: traits.terminal ?? false,
+    endsAnswer: traits.endsAnswer ?? false,
     timeoutMs: traits.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     bind(rawArguments) {
       const parsed = schema().safeParse(rawArguments);

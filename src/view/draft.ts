@@ -126,7 +126,7 @@ export function newAgent(
     endedAt: undefined,
     isPast: false,
     lastAt: at,
-    turns: 0,
+    modelCalls: 0,
     messages: 0,
     intent: "",
     lastTool: undefined,

@@ -67,7 +67,7 @@ function nameOf(attachment: Attachment): string {
 function turnStart(step: FoldStep, { model }: EventData<"assistant.turn_start">) {
   const { agent, view } = step;
   if (!agent) return;
-  agent.turns++;
+  agent.modelCalls++;
   agent.streaming = undefined;
   agent.hasCalls = false;
   if (model !== undefined) agent.model = model;

@@ -103,7 +103,7 @@ export interface AgentView {
   /** Time of its last event. */
   readonly lastAt: number;
   /** Model calls that have begun. */
-  readonly turns: number;
+  readonly modelCalls: number;
   /** Messages of people or of other agents. */
   readonly messages: number;
   /** The first line of its last message that was followed by tool calls. */

@@ -34,15 +34,15 @@ export class Feeds {
     };
   }
 
-  hear(sessionId: string, event: SessionEvent): void {
-    this.#requests.hear(sessionId, event);
-    this.#feeds.get(sessionId)?.hear(event);
+  onEvent(sessionId: string, event: SessionEvent): void {
+    this.#requests.onEvent(sessionId, event);
+    this.#feeds.get(sessionId)?.onEvent(event);
   }
 
   /** All requests of a session that are open now, where its log does not tell. */
   announce(sessionId: string, asked: readonly SessionEvent[]): void {
     const feed = this.#feeds.get(sessionId);
-    if (feed) for (const event of this.#requests.replace(sessionId, asked)) feed.hear(event);
+    if (feed) for (const event of this.#requests.replace(sessionId, asked)) feed.onEvent(event);
   }
 
   setLive(sessionId: string, isLive: boolean): void {
@@ -55,8 +55,8 @@ export class Feeds {
   }
 
   /** The log of the session has changed. */
-  look(sessionId: string): void {
-    this.#feeds.get(sessionId)?.look();
+  readNew(sessionId: string): void {
+    this.#feeds.get(sessionId)?.readNew();
   }
 
   close(): void {

@@ -11,7 +11,7 @@ export class OpenRequests {
   /** Texts of events, by session and request. */
   readonly #open = new Map<string, Map<string, string>>();
 
-  hear(sessionId: string, event: SessionEvent): void {
+  onEvent(sessionId: string, event: SessionEvent): void {
     const id = requestOf(event);
     if (event.ephemeral !== true || id === undefined) return;
     const open = this.#open.get(sessionId);
@@ -25,7 +25,7 @@ export class OpenRequests {
     const now = new Map(asked.map((event) => [requestOf(event) ?? event.id, event]));
     const added = [...now].filter(([id]) => !before?.has(id)).map(([, event]) => event);
     const ended = [...(before?.keys() ?? [])].filter((id) => !now.has(id)).map(endOf);
-    for (const event of [...added, ...ended]) this.hear(sessionId, event);
+    for (const event of [...added, ...ended]) this.onEvent(sessionId, event);
     return [...added, ...ended];
   }
 

@@ -23,7 +23,7 @@ export interface FeedReader {
 /** Events of one burst go out together. */
 const BATCH_MS = 25;
 /** Fallback: stored events of a live session are read from the log after this time, even without a report. */
-const UNTOLD_MS = 1_000;
+const UNREPORTED_MS = 1_000;
 /** Pause before a log that could not be read is read again. */
 const RETRY_MS = 1_000;
 /** Ephemeral events that may wait for a batch. Beyond it the oldest are dropped: they are repeated whole later. */
@@ -41,7 +41,7 @@ export class SessionFeed {
   #batch: { readonly json: string; readonly number: number | undefined }[] = [];
   #work: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  #untold: NodeJS.Timeout | undefined;
+  #unreported: NodeJS.Timeout | undefined;
   readonly #stopWatching: () => void;
   #isLive = false;
   #isAsked = false;
@@ -51,7 +51,7 @@ export class SessionFeed {
   constructor(source: LogSource, repeated: () => readonly string[] = () => []) {
     this.#source = source;
     this.#repeated = repeated;
-    this.#stopWatching = source.watch(() => this.look());
+    this.#stopWatching = source.watch(() => this.readNew());
   }
 
   get hasReaders(): boolean {
@@ -69,14 +69,14 @@ export class SessionFeed {
     this.#catchingUp.delete(reader);
   }
 
-  /** The process of this feed has the session open: `hear` receives its events from now on. */
+  /** The process of this feed has the session open: `onEvent` receives its events from now on. */
   setLive(isLive: boolean): void {
     this.#isLive = isLive;
-    if (!isLive) this.look();
+    if (!isLive) this.readNew();
   }
 
   /** For live sessions: an event, in the order in which the session emitted them. */
-  hear(event: SessionEvent): void {
+  onEvent(event: SessionEvent): void {
     if (event.ephemeral === true) {
       const json = JSON.stringify(event);
       this.#then(() => this.#add(json, undefined));
@@ -86,13 +86,13 @@ export class SessionFeed {
   }
 
   /** Reads what was appended to the log. Cheap when there is nothing. */
-  look(): void {
+  readNew(): void {
     if (this.#isAsked || this.#isClosed) return;
     if (this.#isLive) {
-      this.#untold ??= setTimeout(() => {
-        this.#untold = undefined;
+      this.#unreported ??= setTimeout(() => {
+        this.#unreported = undefined;
         this.#then(() => this.#readUpTo(undefined));
-      }, UNTOLD_MS);
+      }, UNREPORTED_MS);
       return;
     }
     this.#isAsked = true;
@@ -106,7 +106,7 @@ export class SessionFeed {
     this.#isClosed = true;
     this.#stopWatching();
     clearTimeout(this.#timer);
-    clearTimeout(this.#untold);
+    clearTimeout(this.#unreported);
     this.#readers.clear();
     this.#catchingUp.clear();
   }

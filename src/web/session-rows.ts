@@ -153,7 +153,7 @@ export class SessionListRows {
       this.#summaries = new Map((await place.list()).map((summary) => [summary.sessionId, summary]));
       for (const { sessionId, revision } of changed) {
         this.#revisions.set(sessionId, revision);
-        feeds.look(sessionId);
+        feeds.readNew(sessionId);
       }
     }
     const before = [...this.#folded.keys()];

@@ -39,7 +39,7 @@ export class SignIns {
     this.#parts = parts;
   }
 
-  hear(sessionId: string, event: SessionEvent): void {
+  onEvent(sessionId: string, event: SessionEvent): void {
     const at = Date.parse(event.timestamp);
     if (event.type === "session.mcp_servers_loaded") {
       for (const { name, status } of event.data.servers) this.#note(sessionId, { name, status, at });

@@ -115,9 +115,9 @@ function sessionParts(
       client: () => cluster.sessions.client(),
     },
     onEvent(sessionId, event) {
-      feeds.hear(sessionId, event);
+      feeds.onEvent(sessionId, event);
       // Sign-ins to the MCP servers of a worker are not for this machine.
-      if (!places.isKnownInDatabase(sessionId)) signIns.hear(sessionId, event);
+      if (!places.isKnownInDatabase(sessionId)) signIns.onEvent(sessionId, event);
     },
     onOpen(sessionId) {
       feeds.setLive(sessionId, true);

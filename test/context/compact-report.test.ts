@@ -14,7 +14,7 @@ const model = {
   model: "faux-1",
   costOf: () => 0,
 };
-const remote: Tool = { ...echo, name: "docs-search", from: { kind: "mcp", serverName: "docs", toolName: "search" } };
+const remote: Tool = { ...echo, name: "docs-search", origin: { kind: "mcp", serverName: "docs", toolName: "search" } };
 const result = (number: number, characters: number): Message[] => [
   {
     role: "assistant",

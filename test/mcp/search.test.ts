@@ -12,7 +12,7 @@ const tool = (name: string, description = `Does ${name}.`): Tool => ({
   parameters: { type: "object", properties: { id: { type: "string" } } },
   readOnly: false,
   exclusive: false,
-  terminal: false,
+  endsAnswer: false,
   timeoutMs: 1000,
   bind: () => ({ access: async () => [], run: async () => ({ content: name }) }),
 });

@@ -63,7 +63,7 @@ describe("an MCP tool", () => {
     expect(tool).toMatchObject({
       name: "good-echo",
       readOnly: false,
-      from: { kind: "mcp", serverName: "good", toolName: "echo" },
+      origin: { kind: "mcp", serverName: "good", toolName: "echo" },
     });
     expect(await tool?.bind({ words: "x" }).access(context)).toEqual([
       {

@@ -49,7 +49,7 @@ export const agentsDefects: readonly Defect[] = [
   },
   {
     id: "hook-project-approves",
-    file: "src/hooks/honour.ts",
+    file: "src/hooks/allowed-output.ts",
     find: 'if (permissionDecision === "allow") return rest;',
     replace: "",
     test: "test/hooks/fire.test.ts",

@@ -13,7 +13,7 @@ import { tool } from "../support/stage.ts";
 const builtin = (name: string): Tool => tool(name, async () => name);
 const mcp = (serverName: string, toolName: string): Tool => ({
   ...builtin(`${serverName}-${toolName}`),
-  from: { kind: "mcp", serverName, toolName },
+  origin: { kind: "mcp", serverName, toolName },
 });
 const custom = (name: string): Tool => externalTool({ name });
 const all = [builtin("view"), builtin("edit"), mcp("docs", "search"), mcp("docs", "view"), custom("lookup")];

@@ -260,7 +260,9 @@ describe("LOOP-19 and LOOP-27: tools of one turn", () => {
 
   it("LOOP-27 a terminal tool ends the answer when it succeeds, and not when it fails", async () => {
     let attempts = 0;
-    const finish = tool("finish", async () => (++attempts === 1 ? refuse("not yet") : "finished"), { terminal: true });
+    const finish = tool("finish", async () => (++attempts === 1 ? refuse("not yet") : "finished"), {
+      endsAnswer: true,
+    });
     const { session, model } = await stage([calls(["finish"]), calls(["finish"])], { tools: [finish] });
     expect((await session.sendAndWait({ prompt: "go" })).kind).toBe("done");
     expect(model.requests).toHaveLength(2);

@@ -31,7 +31,7 @@ function counted(names: readonly string[] = ["one"]) {
       const ended = deferred<string>();
       return {
         ...{ pid, fromExtension: new PassThrough(), toExtension: new PassThrough().resume(), ended: ended.promise },
-        lastWords: () => "",
+        lastStderr: () => "",
         async stop() {
           await stops();
           alive.delete(pid);

@@ -12,7 +12,7 @@ import { entryAt } from "../../src/checkpoints/checkpoint-tree.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { fileCarrier } from "../../src/runtime/sessions/session-elsewhere.ts";
+import { fileCarrier } from "../../src/runtime/sessions/client-file-carrier.ts";
 import { readPlan } from "../../src/runtime/setup/modes.ts";
 import {
   listSessionFiles,
@@ -27,7 +27,7 @@ import { forkedFiles, forkFacts } from "../../src/session/rewind/fork.ts";
 import type { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { scanEvents } from "../../src/store/log-scan.ts";
-import type { Elsewhere, SessionLog, Store } from "../../src/store/store.ts";
+import type { ClientFiles, SessionLog, Store } from "../../src/store/store.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
@@ -93,7 +93,7 @@ async function forked({ store, log, root }: Place): Promise<unknown> {
 }
 
 /** A client that keeps the session, as far as the carrier needs one. */
-function client(there: Map<string, string>): Elsewhere {
+function client(there: Map<string, string>): ClientFiles {
   return {
     directory: "/kept",
     nameOf: (path) => `/kept/${path}`,
@@ -109,7 +109,7 @@ function client(there: Map<string, string>): Elsewhere {
 
 async function carried({ log }: Place): Promise<unknown> {
   const there = new Map<string, string>();
-  const carrier = await fileCarrier({ ...log, elsewhere: client(there) }, nodeDisk);
+  const carrier = await fileCarrier({ ...log, clientFiles: client(there) }, nodeDisk);
   writeFileSync(join(log.directory, "files", "new.md"), "a note");
   await carrier?.carry();
   expect(there.get("files/new.md")).toBe("a note");
@@ -253,7 +253,7 @@ describe("a session that a client keeps", () => {
         [path, "evil"],
         ["files/good.md", "good"],
       ]);
-      const log = { ...place.log, events: [event], elsewhere: client(there) };
+      const log = { ...place.log, events: [event], clientFiles: client(there) };
       const carrier = await fileCarrier(log, nodeDisk);
       const told: string[] = [];
       carrier?.listen({

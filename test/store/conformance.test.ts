@@ -5,12 +5,12 @@ import { memoryStore } from "../support/memory-store.ts";
 import { type PostgresServer, postgresPrograms, startPostgres } from "../support/postgres.ts";
 import { memoryProvider } from "./memory-provider.ts";
 import { newDatabaseStore } from "./postgres-support.ts";
-import { elsewhere, message, messages, realStore, temporaryFolder } from "./support.ts";
+import { clientStoreOf, message, messages, realStore, temporaryFolder } from "./support.ts";
 
 const stores: Record<string, () => Store> = {
   "files on disk": () => realStore(temporaryFolder()),
   memory: memoryStore,
-  "files of a client": () => elsewhere(memoryProvider()),
+  "files of a client": () => clientStoreOf(memoryProvider()),
 };
 const barrier = { barrier: true };
 
@@ -209,7 +209,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     const store = makeStore();
     const log = await store.create("one");
     const paths = [await log.writeFile("out put.txt", "a"), await log.writeFile("../../x", "b")];
-    const folder = log.elsewhere ? `${log.elsewhere.directory}/temp` : `${log.directory}/records`;
+    const folder = log.clientFiles ? `${log.clientFiles.directory}/temp` : `${log.directory}/records`;
     expect(paths).toEqual([`${folder}/1-out_put.txt`, `${folder}/2-_.._x`]);
     expect(await Promise.all(paths.map((path) => log.readFile(path)))).toEqual(["a", "b"]);
     await log.close();

@@ -6,7 +6,7 @@ import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { FileProvider } from "../../src/protocol/session-fs.ts";
-import { elsewhereStore } from "../../src/store/elsewhere/elsewhere.ts";
+import { clientStore } from "../../src/store/client/client-store.ts";
 import { type JsonlStoreOptions, jsonlStore } from "../../src/store/jsonl.ts";
 import { encodeLine, noRecord, type RecordLink } from "../../src/store/log/line.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -25,8 +25,8 @@ export function realStore(root: string, more: Partial<JsonlStoreOptions> = {}): 
 }
 
 /** Sessions that a client keeps; what is of use here only goes to a temporary folder. */
-export function elsewhere(provider: FileProvider): Store {
-  return elsewhereStore({ provider, folder: temporaryFolder(), disk: hastyDisk, stamp: systemStamp });
+export function clientStoreOf(provider: FileProvider): Store {
+  return clientStore({ provider, folder: temporaryFolder(), disk: hastyDisk, stamp: systemStamp });
 }
 
 /** The n-th message of a session. */

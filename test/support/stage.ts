@@ -70,7 +70,7 @@ export const echo: Tool = defineTool({
 export function tool(
   name: string,
   run: (signal: AbortSignal) => Promise<string>,
-  more: Partial<Pick<Tool, "terminal" | "exclusive" | "readOnly" | "timeoutMs">> = {},
+  more: Partial<Pick<Tool, "endsAnswer" | "exclusive" | "readOnly" | "timeoutMs">> = {},
 ): Tool {
   return defineTool({
     name,

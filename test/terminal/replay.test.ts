@@ -225,23 +225,23 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
   it("a replay reads the log of a session that another process has open, and its new events", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
-    await expect.poll(() => stage.attached.view.main.turns).toBe(2);
+    await expect.poll(() => stage.attached.view.main.modelCalls).toBe(2);
     await expect.poll(() => stage.attached.view.main.status).toBe("idle");
     const replay = replayOf(stage.attached);
     expect(press(replay, "]")).toBe(false);
     expect(press(replay, "<")).toBe(true);
     expect(replay.status()).toBe("replay: reading the log");
     await expect.poll(() => replay.status()).toMatch(STATUS);
-    expect(replay.view.main.turns).toBe(0);
+    expect(replay.view.main.modelCalls).toBe(0);
     await stage.first.send("second", "steer");
-    await expect.poll(() => stage.attached.view.main.turns).toBe(3);
-    expect(replay.view.main.turns).toBe(0);
+    await expect.poll(() => stage.attached.view.main.modelCalls).toBe(3);
+    expect(replay.view.main.modelCalls).toBe(0);
     for (const turns of [1, 2, 3]) {
       press(replay, "}");
-      expect(replay.view.main.turns).toBe(turns);
+      expect(replay.view.main.modelCalls).toBe(turns);
     }
     press(replay, "{");
-    expect(replay.view.main.turns).toBe(2);
+    expect(replay.view.main.modelCalls).toBe(2);
     press(replay, "L");
     expect(replay.status()).toBeUndefined();
     expect(replay.view).toBe(stage.attached.view);
@@ -251,7 +251,7 @@ describe("the replay of an overlay", { timeout: 60_000 }, () => {
   it("a replay refuses a log that would take too much memory, reports that, and stays live", async () => {
     await using stage = await joined();
     await stage.first.send("first", "steer");
-    await expect.poll(() => stage.first.view.main.turns).toBe(2);
+    await expect.poll(() => stage.first.view.main.modelCalls).toBe(2);
     const replay = replayOf(stage.first, { maxCharacters: 1_000 });
     press(replay, "[");
     await expect.poll(() => replay.status()).toMatch(/^replay: the log has more than .* Run troupe web/);

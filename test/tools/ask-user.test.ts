@@ -43,7 +43,10 @@ test("ask_user tells the model to decide when no user is there", async () => {
 });
 
 test("ask_user is neither exclusive nor terminal, so it does not block its siblings", () => {
-  expect({ exclusive: askUser.exclusive, terminal: askUser.terminal }).toEqual({ exclusive: false, terminal: false });
+  expect({ exclusive: askUser.exclusive, endsAnswer: askUser.endsAnswer }).toEqual({
+    exclusive: false,
+    endsAnswer: false,
+  });
 });
 
 test("an empty question and a flood of choices are refused", async () => {

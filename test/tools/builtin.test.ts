@@ -134,7 +134,7 @@ test("the tools take the arguments the wire contract names", () => {
 test("task_complete ends the task with its summary", async () => {
   const [tool] = autopilotTools;
   if (tool === undefined) throw new Error("task_complete is missing");
-  expect(tool.terminal).toBe(true);
+  expect(tool.endsAnswer).toBe(true);
   expect(await call(tool, { summary: "All done." }, contextFor("/"))).toEqual({
     content: "All done.",
     taskComplete: { summary: "All done." },

@@ -71,7 +71,7 @@ function caller(tools: readonly Tool[]): Call {
         throw error;
       });
     if (typeof result === "string") return result;
-    if (tool.terminal) throw new Ended(result.content);
+    if (tool.endsAnswer) throw new Ended(result.content);
     return result.content;
   };
 }

@@ -27,7 +27,7 @@ test("send_inbox sends what says something, and is the last word of who may send
   const sent: object[] = [];
   const send = async (message: object): Promise<string> => `inbox-${sent.push(message)}`;
   const once = sendInboxTool({ maxSends: 1, send });
-  expect([once.terminal, sendInboxTool({ maxSends: 3, send }).terminal]).toEqual([true, false]);
+  expect([once.endsAnswer, sendInboxTool({ maxSends: 3, send }).endsAnswer]).toEqual([true, false]);
   const message = { summary: "A lease", content: "src/lease.ts:4" };
   expect((await call(once, message, contextFor("/"))).content).toBe("Sent as inbox-1.");
   expect(sent).toEqual([message]);

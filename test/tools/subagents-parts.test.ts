@@ -107,7 +107,7 @@ describe("submit_result", () => {
   it("BLX-13 submit_result requires status and summary, runs alone and ends the run", () => {
     const tool = submitResultTool(receiver);
     expect(tool.parameters).toMatchObject({ type: "object", required: ["status", "summary"] });
-    expect([tool.exclusive, tool.terminal]).toEqual([true, true]);
+    expect([tool.exclusive, tool.endsAnswer]).toEqual([true, true]);
     expect(JSON.stringify(tool.parameters).length).toBeLessThan(2000);
   });
 });

@@ -79,7 +79,7 @@ describe("the tool", () => {
   });
 
   it("subagents_run reports when no workers can run", async () => {
-    expect((await failureOf(tool, { agents: [scout] }, contextFor("/"))).message).toContain("not available here");
+    expect((await failureOf(tool, { agents: [scout] }, contextFor("/"))).message).toContain("cannot start agents");
   });
 });
 
@@ -270,7 +270,7 @@ describe("the tools of a worker", () => {
   it("a worker never has a tool that its coordinator lacks, nor a foreign tool of the same name", async () => {
     const knows = ["environment_detect", "memory_read", "plan_read", "submit_result"];
     expect(await names({}, [echo("grep"), echo("edit")])).toEqual(["grep", ...knows]);
-    const foreign = echo("view", { from: { kind: "mcp", serverName: "s", toolName: "view" } });
+    const foreign = echo("view", { origin: { kind: "mcp", serverName: "s", toolName: "view" } });
     const coordination = fakeCoordination(submits, [foreign]);
     await run(coordination, { agents: [scout] });
     expect(coordination.specs[0]?.provide([foreign]).map(({ name }) => name)).toEqual(knows);

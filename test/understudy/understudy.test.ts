@@ -359,7 +359,7 @@ function toolThat(name: string, answer: (input: Record<string, unknown>) => stri
     parameters: { type: "object" },
     readOnly: true,
     exclusive: false,
-    terminal: false,
+    endsAnswer: false,
     timeoutMs: 1000,
     bind: (input) => ({
       access: async () => [],

@@ -153,11 +153,11 @@ describe("a feed", () => {
     // Both are stored before anyone is told: the events between them still come between them.
     store(2);
     store(3);
-    feed.hear(note(2));
-    feed.hear(delta("d1"));
-    feed.hear(delta("d2"));
-    feed.hear(note(3));
-    feed.hear(delta("d3"));
+    feed.onEvent(note(2));
+    feed.onEvent(delta("d1"));
+    feed.onEvent(delta("d2"));
+    feed.onEvent(note(3));
+    feed.onEvent(delta("d3"));
     await expect.poll(() => got).toEqual(["e1", "e2", "d1", "d2", "e3", "d3"]);
     feed.close();
   });
@@ -186,7 +186,7 @@ describe("a feed", () => {
     feed.add({ position: 0, take: (_, last) => seen.push(last) > 0, caughtUp: () => undefined });
     for (let index = 1; index <= 3; index++) {
       appendFileSync(path, `${JSON.stringify(note(index))}\n`);
-      feed.look();
+      feed.readNew();
       await expect.poll(() => seen.at(-1)).toBe(index);
     }
     expect(got).toEqual(["e1"]);
@@ -200,7 +200,7 @@ it("a tab that is opened later sees a pending form, until it is answered", async
   await using folder = await tempFolder({});
   const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
   const about = { timestamp: new Date().toISOString(), parentId: null, ephemeral: true } as const;
-  const hear = (event: object): void => feeds.hear("one", { id: crypto.randomUUID(), ...about, ...event } as never);
+  const hear = (event: object): void => feeds.onEvent("one", { id: crypto.randomUUID(), ...about, ...event } as never);
   const heard = (): Promise<readonly string[]> =>
     new Promise((resolve) => {
       const types: string[] = [];
@@ -245,10 +245,10 @@ it("a request stays open for a tab when its session is parked, until it is answe
   });
   await expect.poll(() => types).toEqual(["permission.requested"]);
   writeFileSync(folder.at("one"), line("e1", "permission.completed", { requestId: "r1" }));
-  feeds.look("one");
+  feeds.readNew("one");
   await expect.poll(() => types.slice(1)).toEqual(["permission.completed", "permission.requested"]);
   appendFileSync(folder.at("one"), line("e2", "session.shutdown", {}));
-  feeds.look("one");
+  feeds.readNew("one");
   await expect.poll(() => types.slice(3)).toEqual(["session.shutdown", "permission.requested"]);
   feeds.announce("one", []);
   await expect.poll(() => types.slice(5)).toEqual(["user_input.completed"]);

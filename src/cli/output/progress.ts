@@ -91,7 +91,7 @@ class ProgressDisplay implements ProgressOutput {
   show(event: SessionEvent): void {
     const { view } = this.#folded;
     if (this.#turnsBefore === undefined) {
-      this.#turnsBefore = view.main.turns;
+      this.#turnsBefore = view.main.modelCalls;
       this.#folded.markPast();
     }
     const subject = this.#folded.subjectOf(event);
@@ -118,7 +118,7 @@ class ProgressDisplay implements ProgressOutput {
     const { stderr, colour, labels, now } = this.#options;
     const { view } = this.#folded;
     const awaited = waitedFor(view, view.main).length;
-    const turn = view.main.turns - (this.#turnsBefore ?? 0);
+    const turn = view.main.modelCalls - (this.#turnsBefore ?? 0);
     const doing = awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : this.#doing;
     const main = `${doing} · turn ${turn} · ${seconds(now() - this.#started)}`;
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
@@ -195,7 +195,7 @@ class ProgressDisplay implements ProgressOutput {
 
 /** Returns the main agent's current activity; empty if it is unknown. */
 function doingOf({ main }: View): string {
-  if (main.turns === 0) return "";
+  if (main.modelCalls === 0) return "";
   const running = [...main.tools.values()].at(-1);
   if (running) return toolText(running);
   const { streaming } = main;

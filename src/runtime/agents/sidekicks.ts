@@ -69,8 +69,8 @@ const isSidekick = (agent: ReturnType<AgentPoolParts["agents"]>[number]): agent 
 function reading(tools: readonly Tool[]): readonly Tool[] {
   return tools
     .map((tool) => READING_FORMS.get(tool.name) ?? tool)
-    .filter(({ readOnly, from, needs, mainOnly, companionOf }) => {
-      return (readOnly || from?.kind === "mcp") && !needs && !mainOnly && companionOf === undefined;
+    .filter(({ readOnly, origin, needs, mainOnly, companionOf }) => {
+      return (readOnly || origin?.kind === "mcp") && !needs && !mainOnly && companionOf === undefined;
     });
 }
 

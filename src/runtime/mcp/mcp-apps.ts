@@ -84,8 +84,8 @@ async function toolFor(server: McpServerPort, toolName: string, signal: AbortSig
 
 /** Returns the tool's name for hooks: its name for the model, even if the tool is for apps only. */
 function nameFor({ tools }: SessionMcp, definition: McpToolDefinition): string {
-  const isIt = ({ from }: Tool): boolean =>
-    from?.kind === "mcp" && from.serverName === definition.server && from.toolName === definition.name;
+  const isIt = ({ origin }: Tool): boolean =>
+    origin?.kind === "mcp" && origin.serverName === definition.server && origin.toolName === definition.name;
   return tools.find(isIt)?.name ?? modelNames([definition])[0] ?? definition.name;
 }
 

@@ -19,7 +19,7 @@ import { memoryOf } from "../knowledge/memory-gate.ts";
 import { sessionServers } from "../mcp/session-servers.ts";
 import { outputWriter } from "../permissions/large-output-folder.ts";
 import type { SessionRequest } from "../session-request.ts";
-import { fileCarrier } from "../sessions/session-elsewhere.ts";
+import { fileCarrier } from "../sessions/client-file-carrier.ts";
 import { skillRules } from "../skill-rules.ts";
 import { version } from "../version.ts";
 import { type MainAgent, resolveMainAgent } from "./main-agent.ts";
@@ -218,7 +218,7 @@ function connect(
   session.subscribe(skillRules({ skills, rules: rules.live, notice: channel.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.
-  if (!setup.log.elsewhere) late.tracker = new SessionTracker(session, setup);
+  if (!setup.log.clientFiles) late.tracker = new SessionTracker(session, setup);
   carrier?.listen(session);
   backends.shells.onFinished(() => channel.commandsEnded(backends.shells));
 }
@@ -297,7 +297,7 @@ function storageOptions(setup: SessionSetup, { redactor, database }: ToolBackend
     compactions: new Compactions({
       options: compactionOptions(environment, request.context?.compaction),
       events: [...log.removed, ...log.events],
-      writeSummary: log.elsewhere ? summaryWriterTo(log.elsewhere) : summaryWriter(log.directory, disk),
+      writeSummary: log.clientFiles ? summaryWriterTo(log.clientFiles) : summaryWriter(log.directory, disk),
       carriedState: (key) => {
         const { agents, events = [] } = channel.session ?? {};
         return workSnapshot(key, { readTodos, readPlan: () => readPlan(setup.files), tasks: agents?.tasks, events });

@@ -113,7 +113,7 @@ export class LivePromptAndTools implements PromptAndTools {
     const itsServers =
       mainAgent === undefined || mainAgent.name === this.#mainAgent?.name ? {} : (mainAgent.mcpServers ?? {});
     const ofServers = (mcp?.tools ?? []).filter(
-      ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
+      ({ origin }) => origin?.kind !== "mcp" || !Object.hasOwn(itsServers, origin.serverName),
     );
     return [...tools, ...this.#shelf, ...(mcp?.resourceTools ?? []), ...ofServers, ...this.#brought.tools];
   }

@@ -96,11 +96,11 @@ function storeScope({ context }: SessionSetup, { settings }: Workspace): { scope
 }
 
 function databaseOf(
-  { directory, elsewhere, sessionId }: SessionLog,
+  { directory, clientFiles, sessionId }: SessionLog,
   options: Omit<SessionDatabaseOptions, "path">,
 ): SessionDatabase {
   const local = sessionDatabase({ ...options, path: join(directory, "session.db") });
-  return elsewhere?.sqlite ? providedDatabase({ ...options, sessionId, sqlite: elsewhere.sqlite, local }) : local;
+  return clientFiles?.sqlite ? providedDatabase({ ...options, sessionId, sqlite: clientFiles.sqlite, local }) : local;
 }
 
 /** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */

@@ -61,11 +61,11 @@ export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): v
 
 /** Returns whether the tool is useless without the excluded one, as `read_bash` is without `bash`. */
 function leads(entry: string, tool: Tool): boolean {
-  return tool.from === undefined && tool.companionOf === entry.replace(/^builtin:/, "");
+  return tool.origin === undefined && tool.companionOf === entry.replace(/^builtin:/, "");
 }
 
 function names(entry: string, tool: Tool): boolean {
   const [, source, name = entry] = /^(builtin|mcp|custom):(.+)$/s.exec(entry) ?? [];
-  if (source !== undefined && source !== (tool.from?.kind ?? "builtin")) return false;
+  if (source !== undefined && source !== (tool.origin?.kind ?? "builtin")) return false;
   return name === "*" ? source !== undefined : name === tool.name;
 }

@@ -203,7 +203,7 @@ export class ExtensionHost {
 
   #fail(entry: Entry, why: string): void {
     if (entry.status !== "starting" && entry.status !== "running") return;
-    const words = entry.program?.lastWords() ?? "";
+    const words = entry.program?.lastStderr() ?? "";
     const ending = this.#end(entry, "failed")
       .catch(() => undefined)
       .finally(() => this.#ending.delete(ending));

@@ -47,7 +47,7 @@ export async function admitExtension(
 function capabilitiesOf(params: ResumeParams, { mainAgent }: Session): string[] {
   const { tools = [] } = params;
   // A tool of the same name takes the place of a built-in one, whether or not the extension says so.
-  const builtin = new Set(mainAgent.prompt.tools.filter(({ from }) => from === undefined).map(({ name }) => name));
+  const builtin = new Set(mainAgent.prompt.tools.filter(({ origin }) => origin === undefined).map(({ name }) => name));
   return [
     ...answersOf(params).map(({ words }) => words),
     ...tools.filter(({ skipPermission }) => skipPermission).map(({ name }) => `run ${name} without asking`),

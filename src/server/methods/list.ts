@@ -35,7 +35,6 @@ import { assetsMethods } from "./session/assets.ts";
 import { clientMetadataMethods } from "./session/client-metadata.ts";
 import { eventLogMethods } from "./session/event-log.ts";
 import { historyMethods } from "./session/history.ts";
-import { keptSessionsMethods } from "./session/kept-sessions.ts";
 import { metadataMethods } from "./session/metadata.ts";
 import { modeMethods } from "./session/mode.ts";
 import { nameMethods } from "./session/name.ts";
@@ -49,6 +48,7 @@ import { sendMethods } from "./session/send.ts";
 import { sessionMethods } from "./session/session.ts";
 import { sessionFsMethods } from "./session/session-fs.ts";
 import { sessionsMethods } from "./session/sessions.ts";
+import { storedSessionsMethods } from "./session/stored-sessions.ts";
 import { usageMethods } from "./session/usage.ts";
 import { workspacesMethods } from "./session/workspaces.ts";
 import { unsupportedMethods } from "./unsupported.ts";
@@ -79,7 +79,7 @@ export const methods: MethodTable = {
   ...userMethods,
   ...pluginsMethods,
   ...remoteMethods,
-  ...keptSessionsMethods,
+  ...storedSessionsMethods,
   ...discoverMethods,
   ...workspacesMethods,
   ...usageMethods,

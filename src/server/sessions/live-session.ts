@@ -32,9 +32,9 @@ export interface LiveSessionOptions {
   /** Called before the session is closed for good. Must not reject. */
   readonly beforeClose?: ((live: LiveSession) => Promise<void>) | undefined;
   /** Called after every stored event. */
-  onKept(live: LiveSession): void;
+  onStoredEvent(live: LiveSession): void;
   /** Called for every event that is sent to clients. */
-  onTold(event: SessionEvent): void;
+  onSessionEvent(event: SessionEvent): void;
   /** Callbacks that start extensions and accept them as clients. */
   readonly extensions: Pick<ExtensionHostPorts, "accept" | "profile">;
 }
@@ -257,8 +257,8 @@ export class LiveSession {
     this.openRequests.follow(event);
     this.broadcast(event);
     this.#derived.follow(event);
-    this.#options.onTold(event);
-    if (!event.ephemeral) this.#options.onKept(this);
+    this.#options.onSessionEvent(event);
+    if (!event.ephemeral) this.#options.onStoredEvent(this);
   }
 
   /** Detaches this client. */

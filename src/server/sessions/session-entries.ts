@@ -42,7 +42,7 @@ export async function renameEntry(session: Session, from: string, to: string): P
 /** Throws for files that a client stores: only that client may change them. */
 function requireHere(session: Session, path: string): void {
   requireInside(session, path);
-  if (!session.history.log.elsewhere) return;
+  if (!session.history.log.clientFiles) return;
   throw new TroupeError("usage", "A client stores the files of this session. Change them there.");
 }
 

@@ -16,17 +16,17 @@ const OBJECTIVE = "autopilot-objective.md";
 
 /** Returns the session's folder. If a client stores the session, this is the client's name for it. */
 export function folderOf({ history: { log } }: Session): string {
-  return log.elsewhere?.directory ?? log.directory;
+  return log.clientFiles?.directory ?? log.directory;
 }
 
 /** Returns the path under which clients know a file. */
 export function sessionFilePath(session: Session, path: string): string {
-  return elsewhereOf(session)?.nameOf(nameThere(path)) ?? join(filesFolderOf(session), path);
+  return clientFilesOf(session)?.nameOf(nameThere(path)) ?? join(filesFolderOf(session), path);
 }
 
 export async function listSessionFiles(session: Session): Promise<string[]> {
-  const elsewhere = elsewhereOf(session);
-  if (elsewhere) return [...(await elsewhere.list("files"))].sort();
+  const clientFiles = clientFilesOf(session);
+  if (clientFiles) return [...(await clientFiles.list("files"))].sort();
   const files = await filesInShared(filesFolderOf(session), { maxFiles: MAX_FILES });
   return files.map(({ path }) => path.split(sep).join("/")).sort();
 }
@@ -53,10 +53,10 @@ export const removeObjective = (session: Session): Promise<boolean> => removeFil
 export const removePlan = (session: Session): Promise<boolean> => removeFile(session, PLAN);
 
 async function removeFile(session: Session, name: string): Promise<boolean> {
-  const elsewhere = elsewhereOf(session);
-  const isThere = elsewhere && (await readIfThere(session, name)) !== undefined;
+  const clientFiles = clientFilesOf(session);
+  const isThere = clientFiles && (await readIfThere(session, name)) !== undefined;
   const isGone = await removeShared(filesFolderOf(session), name).catch(refused(name));
-  if (isThere) await elsewhere.remove(nameThere(name));
+  if (isThere) await clientFiles.remove(nameThere(name));
   return isThere ?? isGone;
 }
 
@@ -68,10 +68,10 @@ export async function writeSessionFile(session: Session, path: string, content: 
     throw new TroupeError("limit", `A file of a session can have at most ${MAX_BYTES} bytes.`);
   }
   requireInside(session, path);
-  const elsewhere = elsewhereOf(session);
-  const isNewThere = elsewhere && (await elsewhere.read(nameThere(path))) === undefined;
+  const clientFiles = clientFilesOf(session);
+  const isNewThere = clientFiles && (await clientFiles.read(nameThere(path))) === undefined;
   const { isNew } = await writeShared(filesFolderOf(session), path, { content }).catch(refused(path));
-  await elsewhere?.write(nameThere(path), content);
+  await clientFiles?.write(nameThere(path), content);
   return { isNew: isNewThere ?? isNew };
 }
 
@@ -79,9 +79,9 @@ export async function writeSessionFile(session: Session, path: string, content: 
 export async function listCheckpoints(
   session: Session,
 ): Promise<{ number: number; title: string; filename: string; content: string }[]> {
-  const { directory, elsewhere } = session.history.log;
+  const { directory, clientFiles } = session.history.log;
   const folder = join(directory, "checkpoints");
-  const names = elsewhere ? await elsewhere.list("checkpoints") : await readdir(folder).catch(() => []);
+  const names = clientFiles ? await clientFiles.list("checkpoints") : await readdir(folder).catch(() => []);
   // Summaries that a rewind removed stay stored, but are not listed.
   const inView = new Set(
     session.events.flatMap(({ type, data }) => (type === "session.compaction_complete" ? [data.checkpointNumber] : [])),
@@ -89,8 +89,8 @@ export async function listCheckpoints(
   const numbered = names.filter((name) => /^\d+[^/]*\.md$/.test(name) && inView.has(Number.parseInt(name, 10))).sort();
   return Promise.all(
     numbered.map(async (filename) => {
-      const content = elsewhere
-        ? ((await elsewhere.read(`checkpoints/${filename}`)) ?? "")
+      const content = clientFiles
+        ? ((await clientFiles.read(`checkpoints/${filename}`)) ?? "")
         : await readFile(join(folder, filename), "utf8");
       const [head = ""] = content.split("\n", 1);
       return { number: Number.parseInt(filename, 10), title: head.replace(/^#\s*/, ""), filename, content };
@@ -98,7 +98,7 @@ export async function listCheckpoints(
   );
 }
 
-const elsewhereOf = (session: Session) => session.history.log.elsewhere;
+const clientFilesOf = (session: Session) => session.history.log.clientFiles;
 export const filesFolderOf = (session: Session): string => join(session.history.log.directory, "files");
 /** In the protocol, the plan is beside the log. */
 const nameThere = (path: string): string => {
@@ -108,8 +108,8 @@ const nameThere = (path: string): string => {
 
 async function readIfThere(session: Session, path: string): Promise<string | undefined> {
   requireInside(session, path);
-  const elsewhere = elsewhereOf(session);
-  if (elsewhere) return elsewhere.read(nameThere(path));
+  const clientFiles = clientFilesOf(session);
+  if (clientFiles) return clientFiles.read(nameThere(path));
   const found = await readShared(filesFolderOf(session), path, MAX_BYTES).catch(refused(path));
   return found?.toString("utf8");
 }

@@ -204,7 +204,7 @@ function definitionOf({ role, displayName, systemPrompt, tools }: WorkerSpec): A
 
 /** Records the arguments of a terminal tool as the worker's result. */
 function heeded(tool: Tool, state: WorkerState): Tool {
-  if (!tool.terminal) return tool;
+  if (!tool.endsAnswer) return tool;
   return {
     ...tool,
     bind(rawArguments) {

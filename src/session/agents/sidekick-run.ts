@@ -205,8 +205,8 @@ export class SidekickRun implements ActiveSidekick {
     const agentSetup = await options.agentSetup(actor, definition);
     const { system, tools } = agentSetup.promptAndTools;
     // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
-    const isGiven = ({ name, from }: Tool): boolean =>
-      from?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, from) : resolved.tools.includes(name);
+    const isGiven = ({ name, origin }: Tool): boolean =>
+      origin?.kind === "mcp" ? allowsByName(agentSetup.policy.rules, origin) : resolved.tools.includes(name);
     const prelude = [agentSetup.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
       ...agentSetup,

@@ -99,8 +99,8 @@ function toolParts(tools: PromptAndTools["tools"], meter: ContextMeter): Context
   let others = 0;
   for (const tool of tools) {
     const tokens = meter.toolTokens(tool);
-    if (tool.from?.kind !== "mcp") others += tokens;
-    else servers.set(tool.from.serverName, (servers.get(tool.from.serverName) ?? 0) + tokens);
+    if (tool.origin?.kind !== "mcp") others += tokens;
+    else servers.set(tool.origin.serverName, (servers.get(tool.origin.serverName) ?? 0) + tokens);
   }
   const fromServers = [...servers].map(([name, tokens]): ContextPart => {
     return { kind: "mcp", label: `tools of ${clip(sanitiseLine(name), MAX_NAME)}`, tokens };

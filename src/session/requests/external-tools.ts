@@ -116,9 +116,9 @@ export function externalTool(definition: ExternalToolDefinition, from: ToolOrigi
     parameters,
     readOnly: false,
     exclusive: false,
-    terminal: definition.isTerminal ?? false,
+    endsAnswer: definition.isTerminal ?? false,
     timeoutMs: TIMEOUT_MS,
-    from: { kind: "custom" },
+    origin: { kind: "custom" },
     ...(definition.defer && { deferral: definition.defer }),
     bind(raw) {
       const given = z.json().safeParse(raw ?? {});

@@ -9,7 +9,7 @@ export async function boundOutput(output: {
   content: string;
   toolName: string;
   maxBytes: number;
-  log: Pick<SessionLog, "writeFile" | "elsewhere">;
+  log: Pick<SessionLog, "writeFile" | "clientFiles">;
   /** Names of the model's tools. The text recommends those that read files. */
   readers: readonly string[];
   /** Called with each path under which the agent may look for the file. */
@@ -20,7 +20,7 @@ export async function boundOutput(output: {
   const bytes = Buffer.byteLength(content);
   if (bytes <= maxBytes) return content;
   const path = await log.writeFile(fileName(toolName), content);
-  const copy = log.elsewhere?.copyOf(path);
+  const copy = log.clientFiles?.copyOf(path);
   for (const known of [path, ...(copy === undefined ? [] : [copy])]) output.onFile?.(known);
   return [
     `Output too large to read at once (${(bytes / 1024).toFixed(1)} KB). Saved to: ${path}`,

@@ -122,7 +122,9 @@ function headOf({ style }: Host, agent: AgentView): string[] {
   return [
     style.bold(
       safeLine(
-        [agent.displayName, agent.status, agent.turns > 0 && `turn ${agent.turns}`].filter((fact) => fact).join(" · "),
+        [agent.displayName, agent.status, agent.modelCalls > 0 && `turn ${agent.modelCalls}`]
+          .filter((fact) => fact)
+          .join(" · "),
       ),
     ),
     style.dim(safeLine([usedText(agent.spent), agent.model, agent.worktree].filter((fact) => fact).join(" · "))),

@@ -13,7 +13,7 @@ export function submitResultTool(receiver: ResultReceiver): Tool {
     input: z.unknown(),
     readOnly: true,
     exclusive: true,
-    terminal: true,
+    endsAnswer: true,
     async run(payload) {
       const { kind, message } = receiver.submit(payload);
       if (kind === "returned") throw new ToolError(message);

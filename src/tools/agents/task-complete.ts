@@ -20,7 +20,7 @@ export const taskComplete = defineTool({
   ),
   readOnly: true,
   exclusive: true,
-  terminal: true,
+  endsAnswer: true,
   async run({ summary }) {
     return {
       content: summary === undefined || summary === "" ? "Task complete." : summary,

@@ -96,7 +96,7 @@ function make(source: AgentChoices): Tool {
 export function rejoiningTool(id: string): Tool {
   return {
     ...traits,
-    ...{ description: "", parameters: {}, readOnly: false, exclusive: false, terminal: false },
+    ...{ description: "", parameters: {}, readOnly: false, exclusive: false, endsAnswer: false },
     timeoutMs: AGENT_TIMEOUT_MS,
     bind: () => ({
       access: async () => [],

@@ -28,7 +28,7 @@ export const workerOnlyTools: readonly ((own: WorkerOwn) => Tool)[] = [
 /** Returns exactly the tools of one worker: the provisioned ones, restricted to reading, and the worker-only ones. */
 export function workerTools(parentTools: readonly Tool[], provided: Provision, worker: WorkerOwn): readonly Tool[] {
   const { tools, groups, own } = provided;
-  const given = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
+  const given = parentTools.filter(({ name, origin }) => origin === undefined && tools.includes(name));
   const narrowed = given.map((tool) =>
     tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), worker.environments) : tool,
   );

@@ -107,7 +107,7 @@ function searchTool(searched: Searched): Tool {
     },
     readOnly: true,
     exclusive: false,
-    terminal: false,
+    endsAnswer: false,
     timeoutMs: 10_000,
     bind(rawArguments) {
       const parsed = input.safeParse(rawArguments);

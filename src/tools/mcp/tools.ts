@@ -88,10 +88,10 @@ function mcpTool(offer: Offer): Tool {
     // A call may change something even if the server says it does not.
     readOnly: false,
     exclusive: false,
-    terminal: false,
+    endsAnswer: false,
     // Calls have their own clock, which is paused while the user is asked.
     timeoutMs: PERSON_TIMEOUT_MS,
-    from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
+    origin: { kind: "mcp", serverName: definition.server, toolName: definition.name },
     ...defined({ deferral: server.config.deferTools }),
     bind: (rawArguments) => bound(offer, rawArguments),
   };

@@ -12,7 +12,7 @@ export function sendInboxTool(inbox: InboxSender): Tool {
       summary: words(MAX_SUMMARY_CHARACTERS).describe("One line: what it is, and why it matters now"),
       content: words(MAX_CONTENT_CHARACTERS).describe("The full text, with the source of each part"),
     }),
-    terminal: inbox.maxSends === 1,
+    endsAnswer: inbox.maxSends === 1,
     async run(message, { signal }) {
       return { content: `Sent as ${await inbox.send(message, signal)}.` };
     },

@@ -84,7 +84,7 @@ function metadataOf(tool: Tool): object {
   return { name, description, input_schema: parameters };
 }
 
-function descriptorOf({ name, description, parameters, terminal }: Tool): object {
+function descriptorOf({ name, description, parameters, endsAnswer }: Tool): object {
   return {
     name,
     title: null,
@@ -94,7 +94,7 @@ function descriptorOf({ name, description, parameters, terminal }: Tool): object
     type: "function",
     format: null,
     safeForTelemetry: true,
-    isTerminal: terminal,
+    isTerminal: endsAnswer,
     hasSummariseIntention: false,
   };
 }

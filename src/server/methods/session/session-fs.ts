@@ -1,4 +1,4 @@
-/** Registers a client that stores sessions; see `../../sessions/session-keeper.ts`. */
+/** Registers a client that stores sessions; see `../../sessions/storage-client.ts`. */
 import * as z from "zod";
 import { type MethodTable, method } from "../method.ts";
 

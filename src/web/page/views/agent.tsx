@@ -88,7 +88,7 @@ function Facts({ agent, end }: FactsProps): JSX.Element {
       {!isMain && <Fact name="type">{sanitise(agent.displayName || agent.name)}</Fact>}
       {agent.model !== undefined && <Fact name="model">{sanitise(agent.model)}</Fact>}
       {agent.createdAt > 0 && <Fact name="time">{duration(Math.max(0, end - agent.startedAt))}</Fact>}
-      <Fact name="model calls">{count(agent.turns)}</Fact>
+      <Fact name="model calls">{count(agent.modelCalls)}</Fact>
       <Fact name="tools">{count(agent.spent.tools)}</Fact>
       <Fact name="tokens in">{`${tokens(agent.spent.inputTokens)} (${tokens(agent.spent.cacheReadTokens)} cached)`}</Fact>
       <Fact name="tokens out">{tokens(agent.spent.outputTokens)}</Fact>

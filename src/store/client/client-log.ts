@@ -13,17 +13,17 @@ import { LogWriter } from "../log/writer.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog } from "../store.ts";
 import { encodeSummary } from "../summary.ts";
-import type { ElsewhereFiles } from "./elsewhere-files.ts";
+import type { ClientStoreFiles } from "./client-files.ts";
 
 export const LOG = "events.jsonl";
 export const SUMMARY = "workspace.yaml";
 const INDEX = "checkpoints/index.md";
 const ASSET_ID = /^sha256:([0-9a-f]{64})$/;
 
-export interface ElsewhereLogContext {
+export interface ClientLogContext {
   readonly sessionId: string;
   readonly directory: string;
-  readonly files: ElsewhereFiles;
+  readonly files: ClientStoreFiles;
   readonly stamp: Stamp;
   readonly content: LogContent;
   readonly damage: readonly Damage[];
@@ -35,7 +35,7 @@ export interface ElsewhereLogContext {
 }
 
 /** Returns a log that appends its lines at a client. An append is acknowledged when the client has answered. */
-export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
+export function clientLog(context: ClientLogContext): SessionLog {
   const { files, content, sessionId, hold } = context;
   const writer = clientWriter(context);
   const besides = async <T>(action: string, work: () => Promise<T>): Promise<T> => {
@@ -48,7 +48,7 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
   return {
     sessionId,
     directory: context.directory,
-    elsewhere: files,
+    clientFiles: files,
     ...visibleEvents(content.events),
     count: visibleEvents(content.events).events.length,
     async page(from, to) {
@@ -67,7 +67,7 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
     repairAfterFailedWrite: () => writer.repairAfterFailedWrite(),
     writeAsset: (data, extension) => besides("store a file", () => writeAsset(files, data, extension)),
     readAsset: (assetId) => readAsset(files, assetId),
-    writeFile: (name, text) => besides("store a file", () => files.keepNumbered(name, text)),
+    writeFile: (name, text) => besides("store a file", () => files.storeNumbered(name, text)),
     readFile: (path) => files.read(`temp/${lastPart(path)}`).catch(() => undefined),
     writeSummary: (summary) => besides("write the summary", () => files.write(SUMMARY, encodeSummary(summary))),
     async close() {
@@ -81,7 +81,7 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
 }
 
 /** Returns a writer that appends at the client. An append is durable once the client has answered: nothing is synced. */
-function clientWriter({ files, content, stamp, hold, onAppended }: ElsewhereLogContext): LogWriter {
+function clientWriter({ files, content, stamp, hold, onAppended }: ClientLogContext): LogWriter {
   const position = { length: content.length, synced: content.length, last: content.last };
   let begun: Promise<void> | undefined;
   return new LogWriter({
@@ -113,7 +113,7 @@ function clientWriter({ files, content, stamp, hold, onAppended }: ElsewhereLogC
 
 /** Moves torn bytes at the end to `damaged/` and completes a missing newline. */
 export async function repair(
-  files: ElsewhereFiles,
+  files: ClientStoreFiles,
   bytes: Buffer,
   content: LogContent,
 ): Promise<{ damage: Damage[]; content: LogContent }> {
@@ -137,7 +137,7 @@ export async function repair(
  * Cuts off unacknowledged bytes: after a failed append it is unknown how much of it was written. Throws when the
  * acknowledged part has changed.
  */
-async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
+async function restore(files: ClientStoreFiles, known: Position): Promise<void> {
   const bytes = Buffer.from((await files.read(LOG)) ?? "");
   const acknowledged = bytes.subarray(0, known.length);
   const { last } = parseLog(acknowledged);
@@ -154,13 +154,13 @@ async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
 }
 
 /** Creates the index of checkpoints with the session, so that readers find it before the first checkpoint. */
-async function writeIndex(files: ElsewhereFiles): Promise<void> {
+async function writeIndex(files: ClientStoreFiles): Promise<void> {
   await files.write(INDEX, "# Checkpoints\n");
 }
 
 /** Writes bytes as base64, because clients store only text. */
 async function writeAsset(
-  files: ElsewhereFiles,
+  files: ClientStoreFiles,
   data: Uint8Array,
   extension: string,
 ): Promise<{ assetId: string; path: string }> {
@@ -172,7 +172,7 @@ async function writeAsset(
   return { assetId, path: files.nameOf(path) };
 }
 
-async function readAsset(files: ElsewhereFiles, assetId: string): Promise<Uint8Array | undefined> {
+async function readAsset(files: ClientStoreFiles, assetId: string): Promise<Uint8Array | undefined> {
   const hash = ASSET_ID.exec(assetId)?.[1];
   const path = hash === undefined ? undefined : await findAsset(files, hash);
   const text = path === undefined ? undefined : await files.read(path);
@@ -180,7 +180,7 @@ async function readAsset(files: ElsewhereFiles, assetId: string): Promise<Uint8A
   return data && nameAsset(data).assetId === assetId ? data : undefined;
 }
 
-async function findAsset(files: ElsewhereFiles, hash: string): Promise<string | undefined> {
+async function findAsset(files: ClientStoreFiles, hash: string): Promise<string | undefined> {
   const names = await files.list("assets");
   const found = names.find((name) => (name === hash || name.startsWith(`${hash}.`)) && !name.endsWith(".tmp"));
   return found === undefined ? undefined : `assets/${found}`;

@@ -6,9 +6,9 @@ import type { FileProvider } from "../../protocol/session-fs.ts";
 import { RECORDS } from "../access.ts";
 import { checkSize, cleanName } from "../assets.ts";
 import { failTo } from "../storage-error.ts";
-import type { Elsewhere } from "../store.ts";
+import type { ClientFiles } from "../store.ts";
 
-export interface ElsewhereContext {
+export interface ClientStoreContext {
   readonly provider: FileProvider;
   readonly sessionId: string;
   /** The session's folder on this machine. */
@@ -16,20 +16,20 @@ export interface ElsewhereContext {
   readonly disk: Disk;
 }
 
-export interface ElsewhereFiles extends Elsewhere {
+export interface ClientStoreFiles extends ClientFiles {
   append(path: string, content: string): Promise<void>;
   /**
    * Stores a text at the client under a new numbered name, with a copy on this machine. Returns the client's name for
    * it.
    */
-  keepNumbered(name: string, content: string): Promise<string>;
+  storeNumbered(name: string, content: string): Promise<string>;
 }
 
 const MAX_LISTED = 10_000;
 const MAX_DEPTH = 16;
 const LARGE_OUTPUTS = "temp";
 
-export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
+export function clientStoreFiles(context: ClientStoreContext): ClientStoreFiles {
   const { provider, sessionId, directory, disk } = context;
   const { join: joinThere } = provider.conventions === "windows" ? win32 : posix;
   const nameOf = (path: string): string => joinThere(provider.folder, ...path.split("/"));
@@ -71,7 +71,7 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
       listBelow(folder, (path) => provider.list(sessionId, nameOf(path))).catch(
         failTo("list the files of the session"),
       ),
-    async keepNumbered(name, content) {
+    async storeNumbered(name, content) {
       const path = `${LARGE_OUTPUTS}/${await nextNumber()}-${cleanName(name)}`;
       await write(path, content);
       const copy = join(directory, RECORDS, path);

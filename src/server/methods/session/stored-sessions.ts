@@ -11,7 +11,7 @@ const byId = () => z.object({ sessionId: z.string() });
 const manyIds = () => z.object({ sessionIds: z.array(z.string()).max(10_000) });
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export const keptSessionsMethods: MethodTable = {
+export const storedSessionsMethods: MethodTable = {
   "sessions.list": method(
     () =>
       z.object({

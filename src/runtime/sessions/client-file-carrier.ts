@@ -7,7 +7,7 @@ import type { Disk } from "../../lib/node/disk.ts";
 import { PathError } from "../../lib/node/paths.ts";
 import { filesInShared, readShared, writeShared } from "../../lib/node/shared-folder.ts";
 import type { Session } from "../../session/session.ts";
-import type { Elsewhere, SessionLog } from "../../store/store.ts";
+import type { ClientFiles, SessionLog } from "../../store/store.ts";
 
 export interface FileCarrier {
   listen(session: Session): void;
@@ -22,12 +22,12 @@ const COPIES = `temp${sep}`;
 
 /** Returns undefined for a session that is stored locally. */
 export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarrier | undefined> {
-  const { elsewhere } = log;
-  if (!elsewhere) return undefined;
+  const { clientFiles } = log;
+  if (!clientFiles) return undefined;
   const folder = join(log.directory, "files");
   const known = new Map<string, string>();
   const left = new Set<string>();
-  const refused = log.events.length > 0 ? await bring(elsewhere, folder, disk) : [];
+  const refused = log.events.length > 0 ? await bring(clientFiles, folder, disk) : [];
   for (const [path, version] of await versionsIn(folder)) known.set(path, version);
   let session: Session | undefined;
   let working = Promise.resolve();
@@ -37,7 +37,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
     for (const [path, version] of now) {
       if (known.get(path) === version) continue;
       const content = await textOf(folder, path);
-      if (content !== undefined) await elsewhere?.write(nameThere(path), content);
+      if (content !== undefined) await clientFiles?.write(nameThere(path), content);
       else if (!left.has(path)) {
         left.add(path);
         session?.history.warn(
@@ -48,7 +48,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
       known.set(path, version);
     }
     for (const path of [...known.keys()].filter((one) => !now.has(one))) {
-      await elsewhere?.remove(nameThere(path));
+      await clientFiles?.remove(nameThere(path));
       known.delete(path);
     }
   }
@@ -84,12 +84,12 @@ const nameThere = (path: string): string => (path === "plan.md" ? path : `files/
  * Writes files that the client has and this machine lacks; a local file is always newer. Never writes through links,
  * which a command may have left. Returns messages about files that could not be written.
  */
-async function bring(elsewhere: Elsewhere, folder: string, disk: Disk): Promise<string[]> {
-  const plan = (await elsewhere.read("plan.md")) === undefined ? [] : ["plan.md"];
-  const paths = [...plan, ...(await elsewhere.list("files")).slice(0, MAX_FILES)];
+async function bring(clientFiles: ClientFiles, folder: string, disk: Disk): Promise<string[]> {
+  const plan = (await clientFiles.read("plan.md")) === undefined ? [] : ["plan.md"];
+  const paths = [...plan, ...(await clientFiles.list("files")).slice(0, MAX_FILES)];
   const refused: string[] = [];
   for (const path of paths) {
-    const content = await elsewhere.read(nameThere(path));
+    const content = await clientFiles.read(nameThere(path));
     if (content === undefined) continue;
     await writeShared(folder, path, { content, disk, onlyNew: true }).catch((error: unknown) => {
       if (!(error instanceof PathError)) throw error;

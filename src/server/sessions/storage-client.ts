@@ -23,11 +23,11 @@ const ANSWER_MS = 30_000;
 const PRIVATE_FILE = 0o600;
 const PRIVATE_FOLDER = 0o700;
 
-export class SessionKeeper {
+export class StorageClient {
   #holder: ClientConnection | undefined;
   #storage: ClientStorage | undefined;
 
-  get isHeld(): boolean {
+  get isRegistered(): boolean {
     return this.#holder !== undefined;
   }
 

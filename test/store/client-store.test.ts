@@ -2,14 +2,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import { memoryProvider } from "./memory-provider.ts";
-import { elsewhere, encodeLog, idsOf, message, messages } from "./support.ts";
+import { clientStoreOf, encodeLog, idsOf, message, messages } from "./support.ts";
 
 const barrier = { barrier: true };
 const LOG = "one:/state/events.jsonl";
 
 test("a log at the client has the lines of a log on disk, and sends concurrent appends together", async () => {
   const provider = memoryProvider();
-  const log = await elsewhere(provider).create("one");
+  const log = await clientStoreOf(provider).create("one");
   await Promise.all(messages(50).map((event) => log.append(event, barrier)));
   await log.close();
   expect(provider.files.get(LOG)).toBe(Buffer.concat(encodeLog(messages(50))).toString());
@@ -19,7 +19,7 @@ test("a log at the client has the lines of a log on disk, and sends concurrent a
 
 test("an append at the client is acknowledged after the client has answered, not before", async () => {
   const provider = memoryProvider();
-  const log = await elsewhere(provider).create("one");
+  const log = await clientStoreOf(provider).create("one");
   const { promise: answered, resolve: answer } = deferred<void>();
   provider.before = (request) => (request.startsWith("append") ? answered : undefined);
   let isDone = false;
@@ -36,7 +36,7 @@ test("an append at the client is acknowledged after the client has answered, not
 
 test("a failed append at the client refuses others until recover removes what was not acknowledged", async () => {
   const provider = memoryProvider();
-  const store = elsewhere(provider);
+  const store = clientStoreOf(provider);
   const log = await store.create("one");
   await log.append(message(1), barrier);
   const acknowledged = provider.files.get(LOG) ?? "";
@@ -58,7 +58,7 @@ test("a failed append at the client refuses others until recover removes what wa
 
 test("recovery refuses a log at the client that another program has changed", async () => {
   const provider = memoryProvider();
-  const log = await elsewhere(provider).create("one");
+  const log = await clientStoreOf(provider).create("one");
   await log.append(message(1), barrier);
   provider.before = (request) => {
     if (request.startsWith("append")) throw new Error("no");
@@ -75,7 +75,7 @@ test("recovery refuses a log at the client that another program has changed", as
 
 test("a torn end of a log at the client is moved aside, and the rest is used and continued", async () => {
   const provider = memoryProvider();
-  const store = elsewhere(provider);
+  const store = clientStoreOf(provider);
   const log = await store.create("one");
   for (const event of messages(3)) await log.append(event, barrier);
   await log.close();
@@ -90,11 +90,11 @@ test("a torn end of a log at the client is moved aside, and the rest is used and
 
 test("a large output is stored at the client, and as a copy where local tools find it", async () => {
   const provider = memoryProvider();
-  const store = elsewhere(provider);
+  const store = clientStoreOf(provider);
   const log = await store.create("one");
   const path = await log.writeFile("out.txt", "much");
   expect(provider.files.get(`one:${path}`)).toBe("much");
-  const copy = log.elsewhere?.copyOf(path) ?? "";
+  const copy = log.clientFiles?.copyOf(path) ?? "";
   expect(readFileSync(copy, "utf8")).toBe("much");
   await log.append(message(1), barrier);
   await log.close();
@@ -108,6 +108,6 @@ test("a large output is stored at the client, and as a copy where local tools fi
 
 test("paths at the client are joined by the conventions of its folder", async () => {
   const provider = { ...memoryProvider(), folder: "C:\\state", conventions: "windows" as const };
-  const log = await elsewhere(provider).create("one");
-  expect(log.elsewhere?.nameOf("checkpoints/001.md")).toBe("C:\\state\\checkpoints\\001.md");
+  const log = await clientStoreOf(provider).create("one");
+  expect(log.clientFiles?.nameOf("checkpoints/001.md")).toBe("C:\\state\\checkpoints\\001.md");
 });

@@ -18,10 +18,10 @@ import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
 import { parseSummary, summaryOfEvents } from "../summary.ts";
-import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
-import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
+import { type ClientStoreFiles, clientStoreFiles } from "./client-files.ts";
+import { clientLog, LOG, repair, SUMMARY } from "./client-log.ts";
 
-export interface ElsewhereStoreOptions {
+export interface ClientStoreOptions {
   readonly provider: FileProvider;
   /** Parent of the session folders that hold data for this machine only. Each folder has its session's id as name. */
   readonly folder: string;
@@ -36,7 +36,7 @@ interface Opened {
   readonly owner?: object;
 }
 
-export function elsewhereStore(options: ElsewhereStoreOptions): Store {
+export function clientStore(options: ClientStoreOptions): Store {
   const { provider, disk } = options;
   const sessions = clientSessions(options);
   const { held, find, load, directoryOf } = sessions;
@@ -80,7 +80,7 @@ interface ClientSessions {
   /** Known sessions, each with the sequence number of its last append. */
   readonly seen: Map<string, number>;
   directoryOf(sessionId: string): string;
-  filesOf(sessionId: string): ElsewhereFiles;
+  filesOf(sessionId: string): ClientStoreFiles;
   /** Returns `undefined` when the client has no log of the session. */
   find(sessionId: string): Promise<ProvidedEntry | undefined>;
   /** Throws when there is no such session. */
@@ -88,14 +88,14 @@ interface ClientSessions {
   logOf(sessionId: string, opened: Opened): SessionLog;
 }
 
-function clientSessions({ provider, folder, disk, stamp }: ElsewhereStoreOptions): ClientSessions {
+function clientSessions({ provider, folder, disk, stamp }: ClientStoreOptions): ClientSessions {
   const held = new Map<string, object>();
   const seen = new Map<string, number>();
   let clock = 0;
 
   const directoryOf = (sessionId: string): string => join(folder, checkSessionId(sessionId));
-  const filesOf = (sessionId: string): ElsewhereFiles =>
-    elsewhereFiles({ provider, sessionId, directory: directoryOf(sessionId), disk });
+  const filesOf = (sessionId: string): ClientStoreFiles =>
+    clientStoreFiles({ provider, sessionId, directory: directoryOf(sessionId), disk });
   const find = async (sessionId: string): Promise<ProvidedEntry | undefined> => {
     const path = filesOf(sessionId).nameOf(LOG);
     const found = await provider.stat(sessionId, path).catch(failTo("look for the session"));
@@ -111,7 +111,7 @@ function clientSessions({ provider, folder, disk, stamp }: ElsewhereStoreOptions
 
   function logOf(sessionId: string, opened: Opened): SessionLog {
     const { content, damage = [], owner = {} } = opened;
-    return elsewhereLog({
+    return clientLog({
       sessionId,
       content,
       damage,
@@ -189,7 +189,7 @@ function listingsOf({ seen, find, filesOf }: ClientSessions): Listings {
 
 const revisionOf = ({ size, modified }: ProvidedEntry): string => `${size}-${modified}`;
 
-async function summaryOf(files: ElsewhereFiles, sessionId: string, modified: string): Promise<SessionSummary> {
+async function summaryOf(files: ClientStoreFiles, sessionId: string, modified: string): Promise<SessionSummary> {
   const text = await files.read(SUMMARY);
   const summary = text === undefined ? undefined : await parseSummary(text, sessionId).catch(() => undefined);
   if (summary) return summary;
