@@ -44,7 +44,7 @@ export async function connect(
       id: provider.id,
       npm: provider.npm,
       packagesFolder: dependencies.packagesFolder,
-      key: told(keyReader(provider.key, dependencies.stamp), provider.id, dependencies),
+      key: reporting(keyReader(provider.key, dependencies.stamp), provider.id, dependencies),
       baseUrl: provider.baseUrl === "" ? undefined : provider.baseUrl,
       headers: provider.headers,
       options: provider.npmOptions ?? {},
@@ -86,7 +86,7 @@ function withGeminiSearch(
   };
 }
 
-function told(
+function reporting(
   key: () => Promise<string | undefined>,
   providerId: string,
   { onKey }: CatalogDependencies,

@@ -47,7 +47,7 @@ export class Notifications {
     this.#unconfirmed.clear();
     this.#unconfirmedMessages.clear();
     this.#notWaking.clear();
-    for (const task of this.#parts.fold.all()) if (task.notice?.state === "said") this.#unconfirmed.add(task.id);
+    for (const task of this.#parts.fold.all()) if (task.notice?.state === "emitted") this.#unconfirmed.add(task.id);
   }
 
   /** Starts passing on notices. Those left over from an earlier process come first and wake no agent. */
@@ -112,8 +112,8 @@ export class Notifications {
   /** Handles an event after the fold has applied it. */
   observe(event: SessionEvent, touched: readonly TaskRecord[]): void {
     for (const task of touched) {
-      if (task.notice?.state === "said") this.#unconfirmed.add(task.id);
-      if (task.notice?.state === "said" && task.notice.by === "read") this.#inBackground(this.delivered(task));
+      if (task.notice?.state === "emitted") this.#unconfirmed.add(task.id);
+      if (task.notice?.state === "emitted" && task.notice.by === "read") this.#inBackground(this.delivered(task));
       // Due again because the call that read it was cut off: an interrupted parent is not woken by what it had asked for.
       if (event.type === "tool.execution_complete" && task.notice?.state === "due") this.suppressWake(task);
       this.offer(task);

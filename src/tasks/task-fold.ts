@@ -103,7 +103,7 @@ export class TaskFold {
       if (kind.type !== "agent_completed" && kind.type !== "agent_idle") return [];
       return this.#with(kind.agentId, (record) => {
         if (record.parentId === agentId && record.notice?.state === "due") {
-          record.notice = { ...record.notice, state: "said", by: "notice" };
+          record.notice = { ...record.notice, state: "emitted", by: "notice" };
         }
       });
     },
@@ -265,7 +265,7 @@ export class TaskFold {
             by: "notice",
           };
       } else if (record.mode === "sync" && record.notice?.state === "due" && !wasCutOff) {
-        record.notice = { ...record.notice, state: "said", by: "read", readBy: data.toolCallId };
+        record.notice = { ...record.notice, state: "emitted", by: "read", readBy: data.toolCallId };
       }
       // No call waits for the task any more: its parent is notified from now on.
       if (record.spec.toolCallId === data.toolCallId) record.mode = "background";

@@ -83,8 +83,8 @@ export interface Activity {
 export interface NoticeDue {
   readonly to: TaskStatus;
   readonly answerNumber: number;
-  /** `due`: not emitted yet. `said`: in the parent's conversation. `confirmed`: its delivery is logged too. */
-  readonly state: "due" | "said" | "confirmed";
+  /** `due`: not emitted yet. `emitted`: in the parent's conversation. `confirmed`: its delivery is logged too. */
+  readonly state: "due" | "emitted" | "confirmed";
   readonly by: "notice" | "read";
   /** The call with which the parent read the result. If the call is cut off, the notice becomes due again. */
   readonly readBy?: string;

@@ -62,10 +62,10 @@ export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
     arguments: given,
     async ended(result) {
       const end = endOf(result, guarded);
-      const said = await after(end);
-      if (!end.ok || !said) return result;
-      if (said.failure !== undefined) return { ...inWords(said.failure), isError: true };
-      return said.content === undefined ? result : inWords(said.content);
+      const hookOutput = await after(end);
+      if (!end.ok || !hookOutput) return result;
+      if (hookOutput.failure !== undefined) return { ...inWords(hookOutput.failure), isError: true };
+      return hookOutput.content === undefined ? result : inWords(hookOutput.content);
     },
     async failed(error) {
       await after(failureOf(error));

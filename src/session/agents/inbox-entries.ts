@@ -11,8 +11,8 @@ export interface LoggedInboxEntry extends Readonly<EventData<"troupe.inbox_entry
   readonly sentAt: string;
   /** The run that sent it. */
   readonly agentId: string | undefined;
-  /** `due`: not announced yet. `told`: a notification is in the main agent's conversation. */
-  readonly state: "due" | "told" | "read";
+  /** `due`: not announced yet. `announced`: a notification is in the main agent's conversation. */
+  readonly state: "due" | "announced" | "read";
 }
 
 const READ_INBOX = "read_inbox";
@@ -51,7 +51,7 @@ export class InboxEntries implements InboxReader {
     if (event.agentId !== undefined) return;
     switch (event.type) {
       case "system.notification":
-        if (event.data.kind.type === "new_inbox_message") this.#mark(event.data.kind.entryId, "told");
+        if (event.data.kind.type === "new_inbox_message") this.#mark(event.data.kind.entryId, "announced");
         break;
       case "tool.execution_start": {
         const entryId = event.data.toolName === READ_INBOX ? entryIdIn(event.data.arguments) : undefined;
@@ -73,7 +73,7 @@ export class InboxEntries implements InboxReader {
     this.#entries.set(data.entryId, { ...data, sentAt: timestamp, agentId, state: "due" });
   }
 
-  #mark(entryId: string, state: "told" | "read"): void {
+  #mark(entryId: string, state: "announced" | "read"): void {
     const entry = this.#entries.get(entryId);
     if (entry && entry.state !== "read") this.#entries.set(entryId, { ...entry, state });
   }
