@@ -1,4 +1,4 @@
-/** Every frame around text of others is made by `wrapped`, with a tag that `quoted` encodes in such text. */
+/** Every frame around text of others is made by `wrapInTag`, with a tag that `quoted` encodes in such text. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";

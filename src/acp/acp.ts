@@ -128,7 +128,7 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
   };
   return {
     async initialize(params) {
-      abilities = abilitiesOf(parsed(initializeParams(), params));
+      abilities = abilitiesOf(parseParams(initializeParams(), params));
       return {
         protocolVersion: PROTOCOL_VERSION,
         agentInfo: { name: "troupe", version },
@@ -137,7 +137,7 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
       };
     },
     async authenticate(params, { id: requestId, signal }) {
-      const { methodId } = parsed(authParams(), params);
+      const { methodId } = parseParams(authParams(), params);
       const model = await authenticate(editor.parts(), { methodId, requestId, signal, isRefused });
       isRefused = false;
       if (model !== undefined) for (const session of sessions.values()) await session.useNewKey(model);
@@ -161,21 +161,21 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
 function openingMethods({ client, parts, opened }: Editor): Methods {
   return {
     async "session/new"(params) {
-      const session = await EditorSession.create(parts(), parsed(newParams(), params));
+      const session = await EditorSession.create(parts(), parseParams(newParams(), params));
       return { sessionId: session.sessionId, ...(await opened(session)) };
     },
     async "session/load"(params) {
-      const session = await EditorSession.resume(parts(), parsed(loadParams(), params));
+      const session = await EditorSession.resume(parts(), parseParams(loadParams(), params));
       await session.replay();
       return opened(session);
     },
     async "session/resume"(params) {
-      const session = await EditorSession.resume(parts(), parsed(loadParams(), params));
+      const session = await EditorSession.resume(parts(), parseParams(loadParams(), params));
       await session.recallCost();
       return opened(session);
     },
     async "session/fork"(params) {
-      const loaded = parsed(loadParams(), params);
+      const loaded = parseParams(loadParams(), params);
       const { sessionId } = await client.rpc.sessions.fork({ sessionId: loaded.sessionId });
       const session = await EditorSession.resume(parts(), { ...loaded, sessionId });
       await session.recallCost();
@@ -187,40 +187,40 @@ function openingMethods({ client, parts, opened }: Editor): Methods {
 /** Methods about stored and open sessions. */
 function sessionMethods({ client, sessions, known }: Editor): Methods {
   return {
-    "session/list": async (params) => sessionPage(client, parsed(listParams(), params)),
+    "session/list": async (params) => sessionPage(client, parseParams(listParams(), params)),
     async "session/close"(params) {
-      const { sessionId } = parsed(sessionParams(), params);
+      const { sessionId } = parseParams(sessionParams(), params);
       const session = known(sessionId);
       sessions.delete(sessionId);
       await session.close();
       return {};
     },
     async "session/delete"(params) {
-      const { sessionId } = parsed(sessionParams(), params);
+      const { sessionId } = parseParams(sessionParams(), params);
       await sessions.get(sessionId)?.close();
       sessions.delete(sessionId);
       await client.deleteSession(sessionId);
       return {};
     },
     async "session/prompt"(params, { signal }) {
-      const { sessionId, prompt } = parsed(promptParams(), params);
+      const { sessionId, prompt } = parseParams(promptParams(), params);
       const session = known(sessionId);
       signal.addEventListener("abort", () => session.cancel(), { once: true });
       return { stopReason: await session.prompt(prompt) };
     },
     async "session/set_mode"(params) {
-      const { sessionId, modeId } = parsed(modeParams(), params);
+      const { sessionId, modeId } = parseParams(modeParams(), params);
       await known(sessionId).setMode(modeId);
       return {};
     },
     async "session/set_config_option"(params) {
-      const { sessionId, configId, value } = parsed(configParams(), params);
+      const { sessionId, configId, value } = parseParams(configParams(), params);
       return { configOptions: await known(sessionId).configure(configId, value) };
     },
   };
 }
 
-function parsed<S extends z.ZodType>(schema: S, params: unknown): z.infer<S> {
+function parseParams<S extends z.ZodType>(schema: S, params: unknown): z.infer<S> {
   const result = schema.safeParse(params);
   if (result.success) return result.data;
   throw new RpcError(rpcCodes.invalidParams, `The request cannot be read: ${z.prettifyError(result.error)}`);

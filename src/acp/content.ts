@@ -1,5 +1,5 @@
 import type { ContentBlock, ToolCallContent } from "@agentclientprotocol/sdk";
-import { fenced } from "../lib/text.ts";
+import { fenceText } from "../lib/text.ts";
 
 export const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 
@@ -9,4 +9,4 @@ export const textContent = (text: string): ToolCallContent => ({ type: "content"
  * Tool output as an editor shows it. Editors render text as Markdown. A fence that the output cannot close disables
  * links and embedded content.
  */
-export const fencedContent = (output: string): ToolCallContent => textContent(fenced(output));
+export const fencedContent = (output: string): ToolCallContent => textContent(fenceText(output));

@@ -144,14 +144,14 @@ export class EditorSession {
   async #login(): Promise<StopReason> {
     const stop = new AbortController();
     this.#stopLogin = () => stop.abort();
-    const show = (url: string): void => this.#say(`Open this page to enter the key of a model provider: ${url}\n\n`);
+    const show = (url: string): void => this.#reply(`Open this page to enter the key of a model provider: ${url}\n\n`);
     const scope = { sessionId: this.sessionId };
     try {
       const model = await enterKey(this.#parts, { scope, signal: stop.signal, show });
       await this.useNewKey(model);
-      this.#say(`The key is stored: ${model} answers.`);
+      this.#reply(`The key is stored: ${model} answers.`);
     } catch (error) {
-      if (!stop.signal.aborted) this.#say(error instanceof Error ? error.message : String(error));
+      if (!stop.signal.aborted) this.#reply(error instanceof Error ? error.message : String(error));
     } finally {
       this.#stopLogin = undefined;
     }
@@ -176,10 +176,10 @@ export class EditorSession {
   async #run(command: string, options: SubmitOptions): Promise<void> {
     try {
       const submitted = await this.#session.submit(command, options);
-      if (submitted.kind === "said") this.#say(submitted.text);
+      if (submitted.kind === "said") this.#reply(submitted.text);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      this.#say(plainMessage(error));
+      this.#reply(plainMessage(error));
     }
   }
 
@@ -341,7 +341,7 @@ export class EditorSession {
     this.#show({ sessionUpdate: "available_commands_update", availableCommands: [...byName.values()] });
   }
 
-  #say(text: string): void {
+  #reply(text: string): void {
     if (text === "") return;
     this.#show({ sessionUpdate: "agent_message_chunk", content: textBlock(text), messageId: randomUUID() });
   }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defined } from "../lib/defined.ts";
-import { quoted, quotedLine, wrapped } from "../lib/quoting.ts";
+import { quoted, quotedLine, wrapInTag } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Attachment } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
@@ -62,7 +62,7 @@ function dataOf(block: Exclude<PromptBlock, { type: "text" }>): string | Attachm
 
 /** A link that is not a file is data, whatever it contains. */
 const linked = ({ uri, name }: { uri: string; name: string }): string =>
-  wrapped("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
+  wrapInTag("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
 
 const nameIn = (uri: string): string => clip(uri.split(/[/\\]/).findLast((part) => part !== "") ?? uri, 200);
 

@@ -68,7 +68,7 @@ function readEntry(text: string, start: number): Entry {
   }
   const from = start + head.length;
   const quote = text[from];
-  if (quote !== '"' && quote !== "'") return checked(name, plainValue(text.slice(from, end)), end);
+  if (quote !== '"' && quote !== "'") return entryOf(name, plainValue(text.slice(from, end)), end);
   const close = closingQuote(text, from, quote);
   if (close === undefined) {
     return {
@@ -82,10 +82,10 @@ function readEntry(text: string, start: number): Entry {
     return { kind: "problem", message: `${name} is ignored: there is text after its closing quote.`, end: after };
   }
   const inner = text.slice(from + 1, close);
-  return checked(name, quote === '"' ? unescaped(inner) : inner, after);
+  return entryOf(name, quote === '"' ? unescaped(inner) : inner, after);
 }
 
-function checked(name: string, value: string, end: number): Entry {
+function entryOf(name: string, value: string, end: number): Entry {
   if (value.includes("\0"))
     return { kind: "problem", message: `${name} is ignored: it contains a NUL character.`, end };
   if (value.length <= MAX_VALUE_LENGTH) return { kind: "value", name, value, end };

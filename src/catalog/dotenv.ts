@@ -45,7 +45,7 @@ export function workspaceEnvironment(request: {
     }
     const parsed = parseDotenv(file.text);
     for (const [name, { value, line }] of parsed.values) {
-      if (isRefusedName(name)) notices.push(refused(`${file.path}:${line}`, name));
+      if (isRefusedName(name)) notices.push(refusalNotice(`${file.path}:${line}`, name));
       else values.set(name, value);
     }
     notices.push(...parsed.problems.map(({ line, message }) => remark(`${file.path}:${line}: ${message}`)));
@@ -83,7 +83,7 @@ function shownOf(text: string): string {
 
 const remark = (message: string): CatalogNotice => ({ kind: "environment-file", message });
 
-function refused(location: string, name: string): CatalogNotice {
+function refusalNotice(location: string, name: string): CatalogNotice {
   return remark(`${location}: ${name} is ignored: it could change which programs run or where they connect.`);
 }
 

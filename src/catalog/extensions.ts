@@ -64,7 +64,7 @@ const MAX_EXTENSIONS = 50;
 export async function findExtensions(searchPaths: ExtensionSearchPaths): Promise<ExtensionsFound> {
   const notices: CatalogNotice[] = [];
   const note = (message: string): void => void notices.push({ kind: "extension", message });
-  const project = await approved(
+  const project = await withApproval(
     extensionsIn(join(searchPaths.root, PROJECT_EXTENSIONS), "project", note),
     searchPaths,
     note,
@@ -135,7 +135,7 @@ function readManifest(folder: string): ExtensionNeeds {
   return { hosts, env };
 }
 
-async function approved(
+async function withApproval(
   found: readonly FoundExtension[],
   searchPaths: ExtensionSearchPaths,
   note: (message: string) => void,

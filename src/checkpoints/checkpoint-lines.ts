@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { type CheckpointLine, lineSchema } from "./checkpoint-schema.ts";
-import { absent } from "./checkpoint-tree.ts";
+import { undefinedIfMissing } from "./checkpoint-tree.ts";
 
 /** Reads and appends lines. Callers must serialize calls to `append`. */
 export class CheckpointLines {
@@ -27,7 +27,7 @@ export class CheckpointLines {
 
   /** Returns the valid lines. Skips lines torn by a crash: their append never completed. */
   async read(): Promise<CheckpointLine[]> {
-    const text = await readFile(this.#index, "utf8").catch(absent);
+    const text = await readFile(this.#index, "utf8").catch(undefinedIfMissing);
     return (text ?? "").split("\n").flatMap((line) => {
       const json = parseJson(line);
       const parsed = json.ok ? lineSchema.safeParse(json.value) : undefined;
@@ -52,7 +52,7 @@ export class CheckpointLines {
 }
 
 async function endsTorn(path: string): Promise<boolean> {
-  const handle = await open(path, "r").catch(absent);
+  const handle = await open(path, "r").catch(undefinedIfMissing);
   if (!handle) return false;
   try {
     const { size } = await handle.stat();

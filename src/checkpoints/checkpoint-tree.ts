@@ -115,7 +115,7 @@ async function openedAt(handle: FileHandle, path: string): Promise<string | unde
 
 /** Returns the current state of the path, without following links. */
 export async function entryAt(path: string): Promise<PathState> {
-  const stat = await lstat(path).catch(absent);
+  const stat = await lstat(path).catch(undefinedIfMissing);
   if (!stat) return { kind: "missing" };
   const mode = stat.mode & 0o7777;
   if (stat.isSymbolicLink()) return { kind: "link", target: await readlink(path) };
@@ -141,7 +141,7 @@ function tooMuch(paths: readonly string[], options: TreeOptions): TroupeError {
   });
 }
 
-export function absent(error: unknown): undefined {
+export function undefinedIfMissing(error: unknown): undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
   return undefined;

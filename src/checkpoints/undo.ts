@@ -26,7 +26,7 @@ export async function undo(
   target: UndoTarget,
   { checkpoints, disk, force = false }: { checkpoints: Checkpoints; disk: Disk; force?: boolean },
 ): Promise<UndoReport> {
-  const changes = chosen(await checkpoints.changes(), target);
+  const changes = changesOf(await checkpoints.changes(), target);
   const work = (await planSteps(changes)).filter(({ isDone }) => !isDone);
   const conflicts = work.filter(({ isOurs }) => !isOurs).map(({ path }) => path);
   if (conflicts.length > 0 && !force) return { restored: [], conflicts, savedAs: {}, left: [] };
@@ -52,7 +52,7 @@ async function stillThere(created: readonly string[], restored: ReadonlySet<stri
   return left;
 }
 
-function chosen(changes: readonly StoredChange[], target: UndoTarget): StoredChange[] {
+function changesOf(changes: readonly StoredChange[], target: UndoTarget): StoredChange[] {
   const last = changes.at(-1);
   if (!last) throw new TroupeError("usage", "There is nothing to undo in this session.");
   switch (target.kind) {

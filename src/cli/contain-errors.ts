@@ -1,6 +1,6 @@
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { say, sayLines } from "./output/say.ts";
+import { printMessage, sayLines } from "./output/print-message.ts";
 
 /**
  * Reports unhandled errors, instead of letting Node end the process with every session in it.
@@ -19,7 +19,7 @@ export function containErrors({ isServer }: { readonly isServer: boolean }): voi
     const defect = defectOf(error, what);
     sayLines(`${withHint(defect.message, defect.hint)}\n${stackOf(error)}`);
     if (times.length > MOST_PER_MINUTE) {
-      say(
+      printMessage(
         `ended: more than ${MOST_PER_MINUTE} internal errors within a minute. Start it again; sessions can be resumed.`,
       );
       process.exit(exitCodes.failed);

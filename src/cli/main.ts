@@ -15,7 +15,7 @@ import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from 
 import type { Launcher } from "./launcher.ts";
 import { options } from "./options.ts";
 import { write } from "./output/output.ts";
-import { say, sayLines } from "./output/say.ts";
+import { printMessage, sayLines } from "./output/print-message.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
   // Keeps the event loop alive: Node exits silently when only a promise is pending.
@@ -36,7 +36,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   const repaired = protectStateRoot(stateRoot(process.env), process.env);
   if (given.words.every((word) => word === "-")) checkSessionFlags(given);
   if (isInteractive(given)) return interactiveCommand(given, launcher, repaired);
-  if (repaired !== undefined) say(repaired);
+  if (repaired !== undefined) printMessage(repaired);
   // Editors append `login` to the command line that starts the agent.
   if (given.has("acp") && given.words[0] === "login")
     return (await import("./commands/login.ts")).loginCommand(given, launcher);
@@ -98,16 +98,16 @@ async function print(text: string): Promise<ExitCode> {
 /** Reports an error that the user can fix in one line. Any other error is a bug and is reported with its stack. */
 function report(error: unknown): ExitCode {
   if (error instanceof TroupeError) {
-    if (error.kind !== "interrupted") say(withHint(error.message, error.hint)); // the user knows about the interruption
+    if (error.kind !== "interrupted") printMessage(withHint(error.message, error.hint)); // the user knows about the interruption
     return exitCodeOfError(error.kind);
   }
   if (error instanceof ModelError) {
-    say(withHint(error.message, error.hint));
+    printMessage(withHint(error.message, error.hint));
     return exitCodeOfModelError(error.kind);
   }
   const trouble = fileTrouble(error);
   if (trouble !== undefined) {
-    say(trouble);
+    printMessage(trouble);
     return exitCodes.failed;
   }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -17,7 +17,7 @@ export function tableText(lines: readonly string[], width: number): string | und
   const count = Math.max(...rows.map((row) => row.length));
   const room = width - GAP.length * (count - 1);
   if (count * MIN_COLUMN > room) return undefined;
-  const widths = fitted(
+  const widths = fitWidths(
     Array.from({ length: count }, (_, at) => Math.max(1, ...rows.map((row) => columnsOf(plain(row[at] ?? []))))),
     room,
   );
@@ -52,7 +52,7 @@ function cellsOf(line: string): string[] {
 }
 
 /** The widest columns shrink first. */
-function fitted(natural: readonly number[], room: number): readonly number[] {
+function fitWidths(natural: readonly number[], room: number): readonly number[] {
   let most = Math.max(...natural);
   const total = (): number => natural.reduce((sum, width) => sum + Math.min(width, most), 0);
   while (total() > room && most > MIN_COLUMN) most--;

@@ -14,8 +14,8 @@ import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./output/outcome-text.ts";
 import { type Output, output } from "./output/output.ts";
+import { printMessage, sayLines } from "./output/print-message.ts";
 import type { ProgressOutput } from "./output/progress.ts";
-import { say, sayLines } from "./output/say.ts";
 import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./output/watching.ts";
 import { pluginFolders } from "./plugin-folders.ts";
 import { whileScheduled } from "./scheduled.ts";
@@ -70,7 +70,7 @@ export async function promptCommand(flags: Arguments, launcher: Launcher): Promi
     await share(given, runtime, session);
     // Interrupted work is reported even with --silent, unless the wait was disabled.
     const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
-    if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) say(line);
+    if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) printMessage(line);
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     stopAsking();
@@ -87,7 +87,7 @@ async function share(given: Arguments, { store }: Runtime, { id }: Session): Pro
   const file = given.text("share");
   if (file === undefined) return;
   await (await import("./share.ts")).shareSession(store, id, file);
-  if (!given.has("silent")) say(`session written to ${file}`);
+  if (!given.has("silent")) printMessage(`session written to ${file}`);
 }
 
 function answersOf(out: Output, bar: ProgressOutput, format: "text" | "json"): AnswerOutput {
@@ -118,8 +118,8 @@ async function attachTerminal(given: Arguments, session: Session, bar: ProgressO
 }
 
 /** True for a new session without messages or choices: a command printed its own output, or does not exist. */
-const isEmpty = ({ history, events }: Session): boolean =>
-  history.inherited === 0 && !events.some(({ type }) => KEPT.test(type));
+const isEmpty = ({ record, events }: Session): boolean =>
+  record.inherited === 0 && !events.some(({ type }) => KEPT.test(type));
 
 const KEPT =
   /^(?:user\.|assistant\.|tool\.|session\.(?:mode_changed|error|schedule)|subagent\.|troupe\.(?:schedule|task|rewound))/;
@@ -137,7 +137,7 @@ const summaryOf = (verdict: AutopilotVerdict | undefined): string =>
 /** Returns the exit code for an answer that could not be written. */
 function unwritten(failure: NodeJS.ErrnoException): ExitCode {
   if (failure.code === "EPIPE") return exitCodes.interrupted;
-  say(`the answer could not be written to stdout: ${failure.message}`);
+  printMessage(`the answer could not be written to stdout: ${failure.message}`);
   return exitCodes.failed;
 }
 
@@ -286,7 +286,7 @@ async function sayMove({ store }: Runtime, sessionId: string, given: Arguments):
   const here = workingDirectory(process.cwd());
   const summary = (await store.list()).find((one) => one.sessionId === sessionId);
   if (given.has("silent") || summary === undefined || isInDirectory(summary, here)) return;
-  say(`session ${sessionId} worked in ${summary.cwd}; it continues in ${here.cwd}`);
+  printMessage(`session ${sessionId} worked in ${summary.cwd}; it continues in ${here.cwd}`);
 }
 
 /** The typed prompt and the piped input. */
@@ -300,7 +300,7 @@ async function readInput(given: Arguments, silent: boolean): Promise<Input> {
   const patient = given.words.includes("-") || typed === undefined;
   const piped = await readPiped({ patient });
   if (piped.kind === "silent" && !silent) {
-    say("nothing was piped in within 3 s, continuing without it (add - to wait)");
+    printMessage("nothing was piped in within 3 s, continuing without it (add - to wait)");
   }
   const bytes = piped.kind === "data" ? piped.bytes : undefined;
   if ((typed ?? (bytes ? "piped" : "")).trim() === "") {

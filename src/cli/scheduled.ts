@@ -1,7 +1,7 @@
 import { plural } from "../lib/text.ts";
 import type { Session } from "../session/session.ts";
 import type { AnswerOutput } from "./answers.ts";
-import { say } from "./output/say.ts";
+import { printMessage } from "./output/print-message.ts";
 
 /**
  * Waits until scheduled prompts are done or the command is interrupted. In prompt mode no later input could run them.
@@ -12,7 +12,8 @@ export async function whileScheduled(
 ): Promise<void> {
   const waiting = (): number => session.workspace.services?.schedules?.()?.list().length ?? 0;
   if (waiting() === 0) return;
-  if (!how.silent) say(`${plural(waiting(), "prompt")} scheduled; troupe stays until they are done (Ctrl-C ends it)`);
+  if (!how.silent)
+    printMessage(`${plural(waiting(), "prompt")} scheduled; troupe stays until they are done (Ctrl-C ends it)`);
   let answer = "";
   await new Promise<void>((resolve) => {
     const done = (): void => {

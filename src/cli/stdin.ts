@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
-import { quoted, wrapped } from "../lib/quoting.ts";
+import { quoted, wrapInTag } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -74,7 +74,7 @@ export async function spillPiped(bytes: Buffer, folder: string): Promise<string>
 
 /** Adds the piped text to the prompt, framed as data. The text cannot close the frame. */
 export function withPiped(prompt: string, text: string): string {
-  return `${prompt}\n\n${wrapped("piped_input", {}, quoted(text).trimEnd())}`;
+  return `${prompt}\n\n${wrapInTag("piped_input", {}, quoted(text).trimEnd())}`;
 }
 
 function isPiped(): boolean {

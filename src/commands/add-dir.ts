@@ -1,6 +1,6 @@
 import { TroupeError } from "../protocol/errors.ts";
 import { defineCommand } from "./command.ts";
-import { shown } from "./lines.ts";
+import { clipLine } from "./lines.ts";
 
 export const addDir = defineCommand({
   name: "add-dir",
@@ -10,6 +10,6 @@ export const addDir = defineCommand({
   async run(path, { addDirectory }) {
     if (path === "")
       throw new TroupeError("usage", "The folder is missing.", { hint: "Write /add-dir ../other-project." });
-    return { kind: "completed", text: `Agents can now use ${shown(await addDirectory(path), 400)}.` };
+    return { kind: "completed", text: `Agents can now use ${clipLine(await addDirectory(path), 400)}.` };
   },
 });

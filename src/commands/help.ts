@@ -1,7 +1,7 @@
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Command, type CommandContext, defineCommand, isOffered } from "./command.ts";
-import { listed, shown } from "./lines.ts";
+import { clipLine, joinLines } from "./lines.ts";
 import { promptLines } from "./server-prompts.ts";
 
 /** Builds `/help` from the list of the other commands. */
@@ -22,7 +22,7 @@ export function helpCommand(others: () => readonly Command[]): Command {
         offered.map((one) => one.name),
       );
       const hint = meant === undefined ? "/help lists the commands." : `Did you mean /help ${meant}?`;
-      throw new TroupeError("usage", `There is no command /${shown(wanted, 60)} here.`, { hint });
+      throw new TroupeError("usage", `There is no command /${clipLine(wanted, 60)} here.`, { hint });
     },
   });
   return help;
@@ -34,7 +34,7 @@ async function overview(offered: readonly Command[], { skills, serverPrompts }: 
   const lines = offered.map(line);
   if (hasSkills) lines.push("Skills are called like commands; /skills lists them.");
   if (prompts.length > 0) lines.push(promptLines(prompts));
-  return listed(lines);
+  return joinLines(lines);
 }
 
 function line({ name, aliases, argumentHint, summary }: Command): string {

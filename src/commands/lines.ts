@@ -4,12 +4,12 @@ import { clip, sanitiseLine } from "../lib/text.ts";
 const MAX_SHOWN = 200;
 const MAX_LINES = 200;
 
-export function shown(text: string, maxCharacters = MAX_SHOWN): string {
+export function clipLine(text: string, maxCharacters = MAX_SHOWN): string {
   return clip(sanitiseLine(text).replace(/\s+/g, " ").trim(), maxCharacters);
 }
 
 /** Joins at most `MAX_LINES` lines and says how many are missing. */
-export function listed(lines: readonly string[]): string {
+export function joinLines(lines: readonly string[]): string {
   const missing = lines.length - MAX_LINES;
   return [...lines.slice(0, MAX_LINES), ...(missing > 0 ? [`… and ${missing} more`] : [])].join("\n");
 }

@@ -1,7 +1,7 @@
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { defineCommand } from "./command.ts";
-import { listed, shown } from "./lines.ts";
+import { clipLine, joinLines } from "./lines.ts";
 
 export const permissions = defineCommand({
   name: "permissions",
@@ -11,9 +11,9 @@ export const permissions = defineCommand({
   needs: ["permissions"],
   async run(action, { permissions: port }) {
     if (action === "") {
-      const lines = port.describe().map((line) => shown(line));
+      const lines = port.describe().map((line) => clipLine(line));
       const none = "There are no rules and no approvals: everything except plain reading needs permission.";
-      return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };
+      return { kind: "completed", text: lines.length === 0 ? none : joinLines(lines) };
     }
     if (action.toLowerCase() !== "reset") {
       const hint = "Write /permissions or /permissions reset.";

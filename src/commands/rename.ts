@@ -1,6 +1,6 @@
 import { TroupeError } from "../protocol/errors.ts";
 import { defineCommand } from "./command.ts";
-import { shown } from "./lines.ts";
+import { clipLine } from "./lines.ts";
 
 const MAX_NAME_CHARACTERS = 100;
 
@@ -10,7 +10,7 @@ export const rename = defineCommand({
   argumentHint: "<name>",
   needs: ["rename"],
   async run(wanted, { rename: give }) {
-    const name = shown(wanted, Number.POSITIVE_INFINITY);
+    const name = clipLine(wanted, Number.POSITIVE_INFINITY);
     if (name === "" || name.length > MAX_NAME_CHARACTERS) {
       const hint = `Give one of 1 to ${MAX_NAME_CHARACTERS} characters.`;
       throw new TroupeError("usage", "This is not a valid session name.", { hint });

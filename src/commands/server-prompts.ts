@@ -1,8 +1,8 @@
 /** Prompts of MCP servers, called like commands: `/mcp:<server>:<prompt> [arguments]`. */
-import { wrapped } from "../lib/quoting.ts";
+import { wrapInTag } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { CommandResult } from "./command.ts";
-import { listed, shown } from "./lines.ts";
+import { clipLine, joinLines } from "./lines.ts";
 import type { CommandPorts, ServerPrompt } from "./ports.ts";
 import frame from "./server-prompt.md";
 
@@ -15,7 +15,7 @@ export const promptCommandName = ({ server, name }: ServerPrompt): string =>
 /** Returns the arguments as they are shown: `<required> [optional]`; undefined without arguments. */
 export function promptArgumentHint(prompt: ServerPrompt): string | undefined {
   const names = prompt.arguments.map(({ name, required }) =>
-    required ? `<${shown(name, 40)}>` : `[${shown(name, 40)}]`,
+    required ? `<${clipLine(name, 40)}>` : `[${clipLine(name, 40)}]`,
   );
   return names.length === 0 ? undefined : names.join(" ");
 }
@@ -32,22 +32,22 @@ export async function runServerPrompt(
   const [, server, name = "", argumentText = ""] = FORM.exec(text.trim()) ?? [];
   if (server === undefined) return undefined;
   const prompts = await port?.of(server);
-  const label = shown(server, 80);
+  const label = clipLine(server, 80);
   if (prompts && name === "") return { kind: "completed", text: promptLines(prompts) || `${label} has no prompts.` };
   const wanted = `mcp:${server}:${name}`.toLowerCase();
   const prompt = prompts?.find((one) => promptCommandName(one).toLowerCase() === wanted);
   if (!port || !prompt) {
     if (from === "program") return undefined;
     const hint = `${prompts ? `/mcp:${label} lists its prompts` : "/mcp lists the servers"}.`;
-    const what = prompts ? `${label} has no prompt ${shown(name, 80)}` : `${label} is not used by this session`;
+    const what = prompts ? `${label} has no prompt ${clipLine(name, 80)}` : `${label} is not used by this session`;
     throw new TroupeError("usage", `The MCP server ${what}.`, { hint });
   }
   const filled = await port.fill(prompt, valuesOf(prompt, argumentText.trim()));
-  if (filled.trim() === "") throw new TroupeError("failed", `The prompt ${shown(prompt.name, 80)} is empty.`);
+  if (filled.trim() === "") throw new TroupeError("failed", `The prompt ${clipLine(prompt.name, 80)} is empty.`);
   const attributes = { server: prompt.server, name: prompt.name };
   return {
     kind: "prompt",
-    prompt: wrapped("mcp_prompt", attributes, `${frame.trim()}\n\n${filled}`),
+    prompt: wrapInTag("mcp_prompt", attributes, `${frame.trim()}\n\n${filled}`),
     displayPrompt: text.trim(),
   };
 }
@@ -55,9 +55,9 @@ export async function runServerPrompt(
 export function promptLines(prompts: readonly ServerPrompt[]): string {
   const line = (prompt: ServerPrompt): string => {
     const usage = [promptCommandName(prompt), promptArgumentHint(prompt)].filter(Boolean).join(" ");
-    return `/${shown(usage, 160)}: ${shown(prompt.description) || "a prompt of an MCP server"}`;
+    return `/${clipLine(usage, 160)}: ${clipLine(prompt.description) || "a prompt of an MCP server"}`;
   };
-  return listed(prompts.map(line));
+  return joinLines(prompts.map(line));
 }
 
 const NAMED = /^([^\s=]+)=([\s\S]*)$/;
@@ -84,11 +84,13 @@ function valuesOf(prompt: ServerPrompt, text: string): Record<string, string> {
   const missing = prompt.arguments.filter(({ name, required }) => required && !Object.hasOwn(values, name));
   const usage = `Use /${[promptCommandName(prompt), promptArgumentHint(prompt)].filter(Boolean).join(" ")}.`;
   if (missing.length > 0) {
-    const names = missing.map(({ name }) => shown(name, 40)).join(", ");
-    throw new TroupeError("usage", `The prompt ${shown(prompt.name, 80)} needs ${names}.`, { hint: usage });
+    const names = missing.map(({ name }) => clipLine(name, 40)).join(", ");
+    throw new TroupeError("usage", `The prompt ${clipLine(prompt.name, 80)} needs ${names}.`, { hint: usage });
   }
   if (rest.length > 0)
-    throw new TroupeError("usage", `The prompt ${shown(prompt.name, 80)} takes no further arguments.`, { hint: usage });
+    throw new TroupeError("usage", `The prompt ${clipLine(prompt.name, 80)} takes no further arguments.`, {
+      hint: usage,
+    });
   return values;
 }
 

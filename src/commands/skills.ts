@@ -1,5 +1,5 @@
 import { defineCommand } from "./command.ts";
-import { listed, shown } from "./lines.ts";
+import { clipLine, joinLines } from "./lines.ts";
 
 export const skills = defineCommand({
   name: "skills",
@@ -8,9 +8,9 @@ export const skills = defineCommand({
   needs: ["skills"],
   run(_, { skills: list }) {
     const lines = list().map(({ commandName, argumentHint, description }) => {
-      const usage = `/${shown(commandName, 80)}${argumentHint ? ` ${shown(argumentHint, 60)}` : ""}`;
-      return `${usage}: ${shown(description)}`;
+      const usage = `/${clipLine(commandName, 80)}${argumentHint ? ` ${clipLine(argumentHint, 60)}` : ""}`;
+      return `${usage}: ${clipLine(description)}`;
     });
-    return { kind: "completed", text: lines.length === 0 ? "There are no skills here." : listed(lines) };
+    return { kind: "completed", text: lines.length === 0 ? "There are no skills here." : joinLines(lines) };
   },
 });

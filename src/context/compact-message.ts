@@ -1,7 +1,7 @@
 /**
  * The first message of a conversation after a summary. The same event always gives the same text, live or read back.
  */
-import { quoted, quotedInSummary, wrapped } from "../lib/quoting.ts";
+import { quoted, quotedInSummary, wrapInTag } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import leadIn from "./compact-lead-in.md";
 
@@ -27,7 +27,7 @@ export function beginning(what: {
     leadIn.trim(),
     ...earlier,
     // The sections are already quoted. This only prevents the summary from closing its own frame.
-    wrapped("summary", {}, quoted(clip(summary, summaryCharacters(tokenLimit)))),
+    wrapInTag("summary", {}, quoted(clip(summary, summaryCharacters(tokenLimit)))),
   ].join("\n\n");
 }
 
@@ -84,7 +84,7 @@ function boundedSayings({ first, leftOut: before, recent }: UserMessages, maxCha
   return [tagged(first), ...leftOut, ...recent.slice(from).map(tagged)];
 }
 
-const tagged = (text: string): string => wrapped("user_message", {}, quotedInSummary(text));
+const tagged = (text: string): string => wrapInTag("user_message", {}, quotedInSummary(text));
 
 function share(tokenLimit: number | undefined, part: number, [least, most]: readonly [number, number]): number {
   if (tokenLimit === undefined || !Number.isFinite(tokenLimit)) return most;

@@ -1,5 +1,5 @@
 /** The model request for a summary. */
-import { quotedInSummary, wrapped } from "../lib/quoting.ts";
+import { quotedInSummary, wrapInTag } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Message } from "../protocol/message.ts";
 import prompt from "./compact-prompt.md";
@@ -22,6 +22,6 @@ export function summaryRequest(
 
 function summaryPrompt(focus: string): string {
   if (focus === "") return prompt.trim();
-  const wanted = `The user wants this above all to be kept:\n${wrapped("focus", {}, quotedInSummary(clip(focus, MAX_FOCUS_CHARACTERS)))}`;
+  const wanted = `The user wants this above all to be kept:\n${wrapInTag("focus", {}, quotedInSummary(clip(focus, MAX_FOCUS_CHARACTERS)))}`;
   return `${prompt.trim()}\n\n${wanted}`;
 }

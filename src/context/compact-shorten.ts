@@ -20,15 +20,15 @@ export function replacementsToFit(
   before: Replacements = new Map(),
 ): Replacements {
   const replaced = new Map(before);
-  const shown = (message: Message): number => {
+  const shownTokens = (message: Message): number => {
     const instead = replaced.get(message);
     return instead === "left out" ? 0 : messageTokens(instead ?? message);
   };
-  let excess = messages.reduce((sum, message) => sum + shown(message), 0) - maxTokens;
+  let excess = messages.reduce((sum, message) => sum + shownTokens(message), 0) - maxTokens;
   const replace = (message: Message, instead: ToolMessage | "left out"): void => {
-    excess -= shown(message);
+    excess -= shownTokens(message);
     replaced.set(message, instead);
-    excess += shown(message);
+    excess += shownTokens(message);
   };
   const lastTurn = lastTurnOf(messages);
   const shorten = (candidates: readonly Message[], above: number): void => {

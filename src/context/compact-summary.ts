@@ -1,5 +1,5 @@
 /** Parses the summary that a model wrote into one format, whatever the model made of the request. */
-import { quotedInSummary, wrapped } from "../lib/quoting.ts";
+import { quotedInSummary, wrapInTag } from "../lib/quoting.ts";
 import { sectionsOf, summarySections } from "../lib/summary-sections.ts";
 import { clip } from "../lib/text.ts";
 
@@ -38,7 +38,7 @@ export function readSummary(
     names.map((name) => quotedInSummary(written[name] ?? "").length),
     room - names.length * TAG_CHARACTERS,
   );
-  const blocks = names.map((name) => wrapped(name, {}, clip(quotedInSummary(written[name] ?? ""), perSection)));
+  const blocks = names.map((name) => wrapInTag(name, {}, clip(quotedInSummary(written[name] ?? ""), perSection)));
   return { title, content: [...blocks, ...beside].join("\n\n") };
 }
 
@@ -59,7 +59,7 @@ function fairShare(lengths: readonly number[], room: number): number {
 function stateBlocks(carriedState: CarriedState): string[] {
   return (["plan", "todos", "agents", "skills"] as const).flatMap((name) => {
     const text = carriedState[name]?.trim() ?? "";
-    return text === "" ? [] : [wrapped(name, {}, quotedInSummary(clip(text, MAX_STATE_CHARACTERS)))];
+    return text === "" ? [] : [wrapInTag(name, {}, quotedInSummary(clip(text, MAX_STATE_CHARACTERS)))];
   });
 }
 

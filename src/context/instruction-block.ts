@@ -1,6 +1,6 @@
 /** Formats instruction texts as blocks of a prompt, within a budget. */
 
-import { type FrameTag, wrapped } from "../lib/quoting.ts";
+import { type FrameTag, wrapInTag } from "../lib/quoting.ts";
 import type { InstructionText } from "./instruction-reader.ts";
 
 /** A shorter excerpt of a file is omitted as useless. */
@@ -19,7 +19,7 @@ export function blockOf(
 ): InstructionBlock {
   const { shownPath, scope, importedBy, body } = instruction;
   const attributes = { path: shownPath, scope, imported_by: importedBy, applies_to: glob };
-  const wrap = (text: string): string => wrapped(tag, attributes, opening === "" ? text : `${opening}\n\n${text}`);
+  const wrap = (text: string): string => wrapInTag(tag, attributes, opening === "" ? text : `${opening}\n\n${text}`);
   const room = maxBytes - byteLength(wrap(""));
   const bodyBytes = byteLength(body);
   if (bodyBytes <= room) return { text: wrap(body), isCut: false };

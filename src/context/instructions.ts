@@ -6,7 +6,7 @@
 import { realpathSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { defined } from "../lib/defined.ts";
-import { wrapped } from "../lib/quoting.ts";
+import { wrapInTag } from "../lib/quoting.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
@@ -147,7 +147,7 @@ class InstructionCollector {
 
 async function gatherPersons(gathering: InstructionCollector, request: InstructionRequest): Promise<void> {
   const { onNotice, root } = gathering.context;
-  const own = (path: string): InstructionCandidate => ({
+  const candidateOf = (path: string): InstructionCandidate => ({
     path,
     scope: "user",
     roots: [],
@@ -155,12 +155,12 @@ async function gatherPersons(gathering: InstructionCollector, request: Instructi
   });
   for (const name of ["copilot-instructions.md", "instructions.md"]) {
     const path = join(request.stateRoot, name);
-    if (exists(path)) await gathering.addFile(own(path));
+    if (exists(path)) await gathering.addFile(candidateOf(path));
   }
   const rules = join(request.stateRoot, "instructions");
   const ending = ".instructions.md";
   const paths = exists(rules) ? await filesBelow(rules, { ending, roots: [], onNotice }) : [];
-  for (const path of paths) await gathering.addRule(own(path), root);
+  for (const path of paths) await gathering.addRule(candidateOf(path), root);
 
   for (const directory of directoriesIn(request, onNotice)) {
     const roots = [directory];
@@ -216,7 +216,7 @@ function sectionOf(
   const openings = namedTexts(source);
   const references = referencesWithin(rules, onNotice);
   const frame = [openings.get("person"), openings.get("project"), openings.get("references"), references].join("\n\n");
-  let bytesLeft = MAX_INSTRUCTION_BYTES - byteLength(wrapped("custom_instructions", {}, frame)) - 16;
+  let bytesLeft = MAX_INSTRUCTION_BYTES - byteLength(wrapInTag("custom_instructions", {}, frame)) - 16;
   const told: InstructionText[] = [];
   const blocks = new Map<"person" | "project", string[]>([
     ["person", []],
@@ -235,7 +235,7 @@ function sectionOf(
   }
   const parts = [...blocks].flatMap(([name, own]) => (own.length > 0 ? [openings.get(name), ...own] : []));
   const tail = references === "" ? [] : [openings.get("references"), references];
-  return { text: wrapped("custom_instructions", {}, [...parts, ...tail].join("\n\n")), told };
+  return { text: wrapInTag("custom_instructions", {}, [...parts, ...tail].join("\n\n")), told };
 }
 
 function referencesWithin(rules: readonly ScopedRule[], onNotice: (notice: string) => void): string {

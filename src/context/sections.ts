@@ -47,20 +47,20 @@ export async function assemblePrompt(
   const wanted = Object.fromEntries(
     [...draft.overrides].flatMap(([id, { action }]) => {
       const text =
-        id === GROUP_ID ? joined(groupMembers.map((member) => draft.texts.get(member))) : draft.texts.get(id);
+        id === GROUP_ID ? joinTexts(groupMembers.map((member) => draft.texts.get(member))) : draft.texts.get(id);
       return action === "transform" && text ? [[id, text]] : [];
     }),
   );
   const isAsked = transform !== undefined && Object.keys(wanted).length > 0;
   const answer = new Map(isAsked ? Object.entries(await transform(wanted)) : []);
   for (const id of Object.keys(wanted)) requireSize(`sections.${id}`, answer.get(id), MAX_SECTION_BYTES);
-  return finished(draft, new Map([...answer].filter(([id]) => id in wanted)));
+  return renderSections(draft, new Map([...answer].filter(([id]) => id in wanted)));
 }
 
 /** Returns the whole prompt without a call to the host: sections with the action `transform` stay unchanged. */
 export function assembleUnasked(parts: PromptParts, config: SystemMessageConfig = {}): string {
   requireSize("content", config.content, MAX_CONTENT_BYTES);
-  return config.mode === "replace" ? config.content : finished(draftOf(parts, config), new Map());
+  return config.mode === "replace" ? config.content : renderSections(draftOf(parts, config), new Map());
 }
 
 interface Draft {
@@ -99,9 +99,9 @@ function overridden(text: string, override: SectionOverride | undefined): string
     case "remove":
       return "";
     case "append":
-      return joined([text, content]);
+      return joinTexts([text, content]);
     case "prepend":
-      return joined([content, text]);
+      return joinTexts([content, text]);
     case "preserve":
     case "transform":
     case undefined:
@@ -109,23 +109,23 @@ function overridden(text: string, override: SectionOverride | undefined): string
   }
 }
 
-function finished({ overrides, texts, extra }: Draft, answer: ReadonlyMap<string, string>): string {
+function renderSections({ overrides, texts, extra }: Draft, answer: ReadonlyMap<string, string>): string {
   const textOf = (id: SectionId): string | undefined => answer.get(id) ?? texts.get(id);
   const group = overrides.get(GROUP_ID);
   const isTaken = group?.action === "replace" || group?.action === "remove";
   // An override of a member takes precedence over one of its group.
   const members = groupMembers.filter((id) => !isTaken || overrides.has(id)).map(textOf);
   const identity = isTaken
-    ? joined([group.content && group.action === "replace" ? group.content : "", ...members])
+    ? joinTexts([group.content && group.action === "replace" ? group.content : "", ...members])
     : "";
-  return joined([
-    answer.get(GROUP_ID) ?? (isTaken ? identity : overridden(joined(members), group)),
+  return joinTexts([
+    answer.get(GROUP_ID) ?? (isTaken ? identity : overridden(joinTexts(members), group)),
     ...sectionOrder.filter((id) => !groupMembers.includes(id)).map(textOf),
     ...extra,
   ]);
 }
 
-function joined(texts: readonly (string | undefined)[]): string {
+function joinTexts(texts: readonly (string | undefined)[]): string {
   return texts.filter(Boolean).join("\n\n");
 }
 

@@ -3,7 +3,7 @@
  * builds the context of model requests: prompt sections, instructions, skills, memory, the board, and compaction.
  */
 
-import { quoted, wrapped } from "../lib/quoting.ts";
+import { quoted, wrapInTag } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { namedTexts } from "./named-texts.ts";
@@ -59,7 +59,7 @@ export function promptParts(request: PromptRequest): PromptParts {
     runtime_instructions: together(
       texts.get("runtime_instructions"),
       request.agentPrompt &&
-        wrapped("agent_instructions", {}, quoted(clip(request.agentPrompt, MAX_AGENT_PROMPT_CHARACTERS))),
+        wrapInTag("agent_instructions", {}, quoted(clip(request.agentPrompt, MAX_AGENT_PROMPT_CHARACTERS))),
       request.extra,
     ),
   };
@@ -75,7 +75,7 @@ function environmentOf({ context, platform, tools }: PromptRequest): string {
     ["Tools", tools.join(", ")],
   ];
   const lines = facts.flatMap(([name, value]) => (value ? [`- ${name}: ${fact(value)}`] : []));
-  return wrapped("environment_context", {}, lines.join("\n"));
+  return wrapInTag("environment_context", {}, lines.join("\n"));
 }
 
 /** Returns an untrusted name (folder, branch) on one line, quoted so that it cannot close the block. */

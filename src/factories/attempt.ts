@@ -12,7 +12,7 @@ import { stoppable } from "../lib/node/stoppable.ts";
 import { clip } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { FactoryError } from "../protocol/factory-error.ts";
-import { ConcurrencyLimit } from "./lanes.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { AgentEnd, AgentOptions, AttemptOptions, FactoriesPorts, Factory, WorkingAgent } from "./ports.ts";
 import type { RunEnd, RunRecord } from "./run-fold.ts";
 import { answerSchema, answerValue } from "./shape.ts";
@@ -128,7 +128,7 @@ export class FactoryAttempt {
       const answer = await this.#work(prompt, options);
       this.#requireCredits("why" in answer ? answer.stoppedBy : undefined);
       if ("why" in answer) {
-        await this.#say(`${labelOf(options)}: ${answer.why}`);
+        await this.#log(`${labelOf(options)}: ${answer.why}`);
         return undefined;
       }
       const result = options.schema === undefined ? answer.response : answerValue(answer.response);
@@ -190,7 +190,7 @@ export class FactoryAttempt {
     return (maxAiCredits - used) * USD_PER_CREDIT;
   }
 
-  async #say(text: string): Promise<void> {
+  async #log(text: string): Promise<void> {
     const lines = [{ kind: "log" as const, text: clip(text, MAX_ERROR_CHARACTERS) }];
     await this.#ports.emit("troupe.factory_progress", { runId: this.run.spec.runId, lines });
   }

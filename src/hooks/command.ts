@@ -131,9 +131,9 @@ async function runPrepared(prepared: PreparedProgram, { cwd, payload, ports }: S
   ports.signal.addEventListener("abort", stop, { once: true });
   child.stdin.end(payload);
   try {
-    const end = await ended(child);
+    const end = await whenEnded(child);
     if (end.kind === "not-started") return end;
-    await drained();
+    await whenDrained();
     if (ports.signal.aborted) return { kind: "stopped" };
     if (tooMuch) return { kind: "too-much" };
     return withOutput(end, stdout, stderr());
@@ -155,7 +155,7 @@ type End =
   | { readonly kind: "not-started"; readonly message: string }
   | { readonly kind: "ended"; readonly code: number | null; readonly signal: string | null };
 
-function ended(child: ChildProcessWithoutNullStreams): Promise<End> {
+function whenEnded(child: ChildProcessWithoutNullStreams): Promise<End> {
   return new Promise((resolve) => {
     child.once("error", (error) => resolve({ kind: "not-started", message: error.message }));
     child.once("exit", (code, signal) => resolve({ kind: "ended", code, signal }));
@@ -175,7 +175,7 @@ function withOutput(
  * Waits until the output of an ended program has been read. It is in the pipes already and is read within a few turns
  * of the event loop. Waiting for the pipes to close would wait for every process that inherited them.
  */
-async function drained(): Promise<void> {
+async function whenDrained(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTask();
 }
 

@@ -33,7 +33,7 @@ export function parseHookFile(text: string, context: HookFileContext): ParsedHoo
   const content = text.replace(/^\uFEFF/, "");
   const json = readJson(content);
   const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonErrorPosition(content)}`;
-  if (!json.ok || problem !== undefined) return rejected(context, `not used: ${problem}`);
+  if (!json.ok || problem !== undefined) return rejectedFile(context, `not used: ${problem}`);
   const { hooks = {}, disableAllHooks } = json.value as { hooks?: Record<string, unknown>; disableAllHooks?: boolean };
   if (disableAllHooks === true) return { definitions: [], notices: [], disableAllHooks: true };
   const notices: HookNotice[] = [];
@@ -57,7 +57,7 @@ export function parseInlineHooks(value: unknown, context: HookFileContext): Pars
   return { definitions: disableAllHooks ? [] : collect(hooks, context, fail), notices: [], disableAllHooks };
 }
 
-function rejected({ origin }: HookFileContext, message: string): ParsedHooks {
+function rejectedFile({ origin }: HookFileContext, message: string): ParsedHooks {
   return { definitions: [], notices: [{ file: origin.file, message }], disableAllHooks: false };
 }
 

@@ -36,7 +36,7 @@ export const mergeRules: { readonly [P in HookPoint]: Rule<P> } = {
     merge: (before, said) => ({
       ...withContext(before, said),
       ...quiet(said),
-      ...answered(before, said),
+      ...mergeAnswer(before, said),
       ...defined({ modifiedPrompt: said.modifiedPrompt }),
     }),
     next: (input, { modifiedPrompt }) => ({ ...input, prompt: modifiedPrompt ?? input.prompt }),
@@ -100,7 +100,7 @@ function mergePreToolUse(before: Merged<"preToolUse">, said: HookOutput<"preTool
   return {
     ...withContext(wins ? { ...decided, ...defined({ permissionDecisionReason: reason }) } : kept, said),
     ...quiet(said),
-    ...answered(before, said),
+    ...mergeAnswer(before, said),
     ...defined({ modifiedArgs }),
   };
 }
@@ -128,7 +128,7 @@ interface Handled {
 }
 
 /** The first hook that handles the request wins. */
-function answered(before: Handled, said: Handled): Handled {
+function mergeAnswer(before: Handled, said: Handled): Handled {
   if (before.handled === true || said.handled !== true) return {};
   const { handled, responseContent = "", handledBy } = said;
   return { handled, responseContent, ...defined({ handledBy }) };

@@ -48,14 +48,14 @@ export function markdownSpans(clean: string, styles: readonly Style[] = [], dept
   let last = 0;
   for (const match of clean.matchAll(INLINE)) {
     if (match.index > last) spans.push({ text: clean.slice(last, match.index), styles });
-    spans.push(...matched(match.groups ?? {}, styles, depth + 1));
+    spans.push(...spansOfMatch(match.groups ?? {}, styles, depth + 1));
     last = match.index + match[0].length;
   }
   if (last < clean.length) spans.push({ text: clean.slice(last), styles });
   return spans;
 }
 
-function matched(
+function spansOfMatch(
   groups: Readonly<Record<string, string | undefined>>,
   styles: readonly Style[],
   depth: number,

@@ -1,6 +1,6 @@
 /**
  * Untrusted text inside a model's input: between our tags, which the text can neither open, close nor imitate.
- * `wrapped` makes every frame, and `quoted` prepares its text.
+ * `wrapInTag` makes every frame, and `quoted` prepares its text.
  */
 import { summarySections } from "./summary-sections.ts";
 import { clip, sanitise, sanitiseLine } from "./text.ts";
@@ -53,7 +53,7 @@ export const summaryTags = [...summarySections, "agents", "focus", "plan", "skil
 export type SummaryTag = (typeof summaryTags)[number];
 
 /** Puts text between tags. The caller must have quoted the text; attributes are escaped here. */
-export function wrapped(
+export function wrapInTag(
   tag: FrameTag | SummaryTag,
   attributes: Readonly<Record<string, string | undefined>>,
   text: string,

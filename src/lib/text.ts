@@ -49,7 +49,7 @@ export function firstCharacters(text: string, count: number): string {
 }
 
 /** Returns text in a Markdown fence that it cannot close. */
-export function fenced(text: string): string {
+export function fenceText(text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
   const fence = "`".repeat(longest + 1);

@@ -16,7 +16,7 @@ export function limitsOf(limits: Limits): Pick<KnownModel, "contextWindow" | "ma
 }
 
 /** Returns the fields of a model that are overridden. */
-export function overridden(
+export function overridesOf(
   given: ModelCapabilities | undefined,
 ): Pick<KnownModel, "contextWindow" | "maxOutputTokens" | "vision"> {
   const { supports, limits = {} } = given ?? {};

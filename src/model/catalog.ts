@@ -75,7 +75,7 @@ async function resolveUnasked(settings: ModelSettings, dependencies: CatalogDepe
   const found = settings.discovery ? await discoverLocal(settings.providers, dependencies) : undefined;
   const [model] = found?.models ?? [];
   if (found === undefined || model === undefined) return understudyModel("built in, because no model is configured");
-  return open(found.provider, known(found.provider, model), dependencies);
+  return open(found.provider, knownModelOf(found.provider, model), dependencies);
 }
 
 async function defaultModelOf(provider: ProviderSettings, dependencies: CatalogDependencies): Promise<KnownModel> {
@@ -84,7 +84,8 @@ async function defaultModelOf(provider: ProviderSettings, dependencies: CatalogD
   const served = await ask(provider, dependencies);
   const models = served.type === "models" ? served.models : [];
   const [first] = models;
-  if (first !== undefined && (models.length === 1 || provider.local !== undefined)) return known(provider, first);
+  if (first !== undefined && (models.length === 1 || provider.local !== undefined))
+    return knownModelOf(provider, first);
   const names = models.slice(0, 5).map((model) => model.name);
   throw new TroupeError("configuration", `${provider.name} is configured, but none of its models is chosen`, {
     hint: `Name one, as ${provider.id}/${names[0] ?? "model"}${names.length > 1 ? `; it has ${names.join(", ")}` : ""}.`,
@@ -143,7 +144,7 @@ async function findModel({ provider, name }: Wanted, dependencies: CatalogDepend
   if (served.type === "unavailable") throw notRunning(provider, name);
   const models = served.type === "models" ? served.models : [];
   const match = models.find((model) => model.name === name || model.name === `${name}:latest`);
-  if (match !== undefined) return { ...known(provider, match), ...listed, name };
+  if (match !== undefined) return { ...knownModelOf(provider, match), ...listed, name };
   if (listed !== undefined || models.length === 0) return listed ?? { name, price: priceOf(provider) };
   const names = models.map((model) => `${provider.id}/${model.name}`);
   throw unknown(`${provider.id}/${name}`, nearest(`${provider.id}/${name}`, names));
@@ -183,7 +184,7 @@ function modelNamed({ models }: ProviderSettings, name: string): KnownModel | un
   return models.find((model) => model.name === name) ?? models.find((model) => model.wireName === name);
 }
 
-function known(provider: ProviderSettings, served: ServedModel): KnownModel {
+function knownModelOf(provider: ProviderSettings, served: ServedModel): KnownModel {
   return { price: priceOf(provider), ...served, ...modelNamed(provider, served.name) };
 }
 

@@ -44,7 +44,7 @@ export async function connect(
       id: provider.id,
       npm: provider.npm,
       packagesFolder: dependencies.packagesFolder,
-      key: reporting(keyReader(provider.key, dependencies.stamp), provider.id, dependencies),
+      key: reportingKey(keyReader(provider.key, dependencies.stamp), provider.id, dependencies),
       baseUrl: provider.baseUrl === "" ? undefined : provider.baseUrl,
       headers: provider.headers,
       options: provider.npmOptions ?? {},
@@ -86,7 +86,7 @@ function withGeminiSearch(
   };
 }
 
-function reporting(
+function reportingKey(
   key: () => Promise<string | undefined>,
   providerId: string,
   { onKey }: CatalogDependencies,

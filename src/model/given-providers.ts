@@ -6,7 +6,7 @@
 import * as z from "zod";
 import { defined } from "../lib/defined.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { limitsOf, overridden } from "./capabilities.ts";
+import { limitsOf, overridesOf } from "./capabilities.ts";
 import { isAddress } from "./is-address.ts";
 import type { Signature } from "./key.ts";
 import { ModelError } from "./model-error.ts";
@@ -168,7 +168,7 @@ export function settingsWith(
       `The model "${lost.id}" belongs to the provider "${lost.provider}", which is not given.`,
     );
   }
-  const own = providers.map((entry) => registered(entry, given));
+  const own = providers.map((entry) => providerSettingsOf(entry, given));
   const others = known.providers
     .filter(({ id }) => !names.has(id))
     .map((entry) => ({ ...entry, models: [...modelsOf(entry.id, models), ...entry.models] }));
@@ -196,7 +196,7 @@ function wholeSession(provider: GivenProvider, given: GivenProviders, sessionMod
   };
 }
 
-function registered(provider: NamedProvider, given: GivenProviders): ProviderSettings {
+function providerSettingsOf(provider: NamedProvider, given: GivenProviders): ProviderSettings {
   const models = modelsOf(provider.name, given.models ?? []);
   const [first] = models;
   const settings = { ...settingsOf(provider.name, provider, given), models };
@@ -213,7 +213,7 @@ function modelsOf(provider: string, models: readonly GivenModel[]): KnownModel[]
       price: null,
       ...defined({ displayName: name }),
       ...limitsOf(limits),
-      ...overridden(capabilities),
+      ...overridesOf(capabilities),
     }));
 }
 

@@ -10,13 +10,13 @@ export function withNearestName(provider: Provider, names: () => Promise<readonl
     async *stream(request, signal) {
       for await (const event of provider.stream(request, signal)) {
         if (event.type !== "end" || event.error?.statusCode !== 404) yield event;
-        else yield { ...event, error: advised(event.error, request.model, await names()) };
+        else yield { ...event, error: withSuggestion(event.error, request.model, await names()) };
       }
     },
   };
 }
 
-function advised(error: ModelError, wanted: string, names: readonly string[]): ModelError {
+function withSuggestion(error: ModelError, wanted: string, names: readonly string[]): ModelError {
   const close = names.includes(wanted) ? undefined : nearest(wanted, names);
   if (close === undefined) return error;
   const { kind, provider, statusCode, code } = error;

@@ -228,11 +228,15 @@ function explain(options: {
   if (decision.type === "permanent" && requests === 1) return error;
   if (decision.type === "too_long") {
     const seconds = Math.ceil(decision.waitMs / 1_000);
-    return reworded(error, `${error.message} (asked us to wait ${seconds} s, after ${plural(requests, "attempt")})`, {
-      hint: `Try again after ${clockTime(stamp.now() + decision.waitMs)}, or choose another model.`,
-    });
+    return withMessage(
+      error,
+      `${error.message} (asked us to wait ${seconds} s, after ${plural(requests, "attempt")})`,
+      {
+        hint: `Try again after ${clockTime(stamp.now() + decision.waitMs)}, or choose another model.`,
+      },
+    );
   }
-  return reworded(error, `${error.message} (gave up after ${plural(requests, "attempt")})`, {
+  return withMessage(error, `${error.message} (gave up after ${plural(requests, "attempt")})`, {
     hint: error.hint ?? hints[error.kind],
   });
 }
@@ -245,7 +249,7 @@ const hints: Partial<Record<ModelErrorKind, string>> = {
   protocol: "Check that the base URL and the wire API match what the server speaks.",
 };
 
-function reworded(error: ModelError, message: string, changes: { hint: string | undefined }): ModelError {
+function withMessage(error: ModelError, message: string, changes: { hint: string | undefined }): ModelError {
   return new ModelError(message, {
     kind: error.kind,
     provider: error.provider,

@@ -40,7 +40,7 @@ function decideAlone(policy: Policy, question: PermissionQuestion): Decision {
   if (agreed !== undefined) return agreed;
   const allowing = firstMatch(rules, "allow", policy, question);
   if (allowing !== undefined) return byRule("allow", allowing);
-  return remembered(policy, question) ?? byModeOrDefault(policy, question);
+  return decideByApprovals(policy, question) ?? byModeOrDefault(policy, question);
 }
 
 /** Returns true when the rule is about this kind of access and this tool. */
@@ -155,7 +155,7 @@ function sameName(a: string, b: string): boolean {
   return plain(a) === plain(b);
 }
 
-function remembered(policy: Policy, question: PermissionQuestion): Decision | undefined {
+function decideByApprovals(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access, cwd } = question;
   const isPath = access.kind === "read" || access.kind === "write";
   if (isPath && !isWithin(policy, access.path, cwd)) return undefined;

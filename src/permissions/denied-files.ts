@@ -6,7 +6,7 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { realPath } from "../lib/node/real-path.ts";
-import { caseFold } from "./fold.ts";
+import { caseFold } from "./case-fold.ts";
 import { isBelow, isPathPattern, patternMatcher, refusalCovers } from "./path-scope.ts";
 import type { Policy } from "./policy.ts";
 import type { Rule } from "./rules.ts";

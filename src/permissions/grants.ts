@@ -100,17 +100,17 @@ function textList(value: unknown): string[] {
 }
 
 function add<T>(list: T[], item: T): void {
-  const text = JSON.stringify(sorted(item));
-  if (!list.some((other) => JSON.stringify(sorted(other)) === text)) list.push(item);
+  const text = JSON.stringify(sortKeys(item));
+  if (!list.some((other) => JSON.stringify(sortKeys(other)) === text)) list.push(item);
 }
 
 /** Returns the value with sorted keys, so that equal values have equal text. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.keys(value)
       .sort()
-      .map((key) => [key, sorted(value[key])]),
+      .map((key) => [key, sortKeys(value[key])]),
   );
 }

@@ -1,6 +1,6 @@
 /** Matches paths in rules and commands after resolving links and `..`. */
 import { globMatcher } from "../lib/glob-pattern.ts";
-import { caseFold } from "./fold.ts";
+import { caseFold } from "./case-fold.ts";
 import type { ProtectedPaths } from "./protected-paths.ts";
 
 /** Returns the absolute real path that `path` names. Parts that do not exist yet are left as written. */
@@ -36,9 +36,9 @@ export function pathRuleMatches(
   if (match.refusing) return refusalCovers(scope, { ...match, real, written: match.path });
   const isAbsolute = /^[/~]/.test(match.rule);
   if (!isAbsolute && !isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"])) return false;
-  if (isPathPattern(match.rule)) return patternMatcher(anchored(scope, match))(real);
+  if (isPathPattern(match.rule)) return patternMatcher(anchorPath(scope, match))(real);
   if (isBelow(real, [scope.resolvePath(match.rule, match.cwd)])) return true;
-  return !isAbsolute && !match.rule.endsWith("/") && endsWithSegments(real, cleaned(match.rule));
+  return !isAbsolute && !match.rule.endsWith("/") && endsWithSegments(real, trimPath(match.rule));
 }
 
 /** Like `pathRuleMatches` for a denial, for a path that is already resolved. */
@@ -53,7 +53,7 @@ export function refusalCovers(
   if (isBelow(real, [caseFold(scope.resolvePath(rule, match.cwd))])) return true;
   if (/^[/~]/.test(rule)) return false;
   // The written name counts too: a link called .env is .env, whatever its target.
-  const name = caseFold(cleaned(rule));
+  const name = caseFold(trimPath(rule));
   return hasSegments(real, name) || hasSegments(caseFold(match.written), name);
 }
 
@@ -72,22 +72,22 @@ function patternRefuses(
 ): boolean {
   const covers = (pattern: string, path: string): boolean =>
     patternMatcher(pattern)(path) || patternMatcher(`${pattern}/**`)(path);
-  if (covers(caseFold(anchored(scope, match)), match.real)) return true;
+  if (covers(caseFold(anchorPath(scope, match)), match.real)) return true;
   if (/^[/~]/.test(match.rule)) return false;
-  const anywhere = `**/${caseFold(cleaned(match.rule))}`;
+  const anywhere = `**/${caseFold(trimPath(match.rule))}`;
   return covers(anywhere, match.real) || covers(anywhere, caseFold(match.written));
 }
 
 /** Returns the pattern with its leading folders resolved. */
-function anchored(scope: PermissionPathScope, { rule, cwd }: { rule: string; cwd: string }): string {
-  const segments = cleaned(rule).split("/");
+function anchorPath(scope: PermissionPathScope, { rule, cwd }: { rule: string; cwd: string }): string {
+  const segments = trimPath(rule).split("/");
   const first = segments.findIndex(isPathPattern);
   const base = segments.slice(0, first).join("/");
   const root = scope.resolvePath(base === "" && rule.startsWith("/") ? "/" : base || ".", cwd);
   return [root.replace(/\/+$/, ""), ...segments.slice(first)].join("/");
 }
 
-function cleaned(path: string): string {
+function trimPath(path: string): string {
   return path.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
 }
 

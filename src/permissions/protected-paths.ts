@@ -3,7 +3,7 @@
  * rules. They are protected by name, so that a missing one cannot be created either.
  */
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
-import { caseFold } from "./fold.ts";
+import { caseFold } from "./case-fold.ts";
 
 export interface ProtectedPaths {
   /** The folder with troupe's rules, trust, approvals and logs, as a real path. */

@@ -1,8 +1,8 @@
 /** Returns the paths that a shell command names, in every folder in which it may run, with links resolved. */
 
 import { dirname, join, resolve } from "node:path";
+import { baseName } from "./case-fold.ts";
 import { isDevice } from "./devices.ts";
-import { baseName } from "./fold.ts";
 import type { PermissionPathScope } from "./path-scope.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 import { type Folders, START } from "./shell/folders.ts";

@@ -36,7 +36,7 @@ const MAX_TITLE = 120;
 const LONG_COMMAND = 200;
 
 export function permissionText(request: PermissionRequest): PermissionText {
-  const { title, lines, canAllow } = described(request);
+  const { title, lines, canAllow } = describeRequest(request);
   return {
     title: shortened(title),
     text: lines.filter((line) => line !== undefined && line !== "").join("\n\n"),
@@ -50,7 +50,7 @@ interface Described {
   readonly canAllow: boolean;
 }
 
-function described(request: PermissionRequest): Described {
+function describeRequest(request: PermissionRequest): Described {
   switch (request.kind) {
     case "shell":
       return command(request);

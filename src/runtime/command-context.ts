@@ -43,7 +43,7 @@ export function contextOf(session: Session): CommandContext {
       },
     }),
     usage: () => {
-      const { calls, usage, costUsd, durationMs } = session.history.budget.session;
+      const { calls, usage, costUsd, durationMs } = session.record.budget.session;
       return { turns: calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, costUsd, durationMs };
     },
     permissions: {
@@ -64,7 +64,7 @@ export function contextOf(session: Session): CommandContext {
     ...modelsPort(session),
     ...contextPort(session),
     ...historyPort(session),
-    rename: (name) => session.history.emit("troupe.session_named", { name }),
+    rename: (name) => session.record.emit("troupe.session_named", { name }),
   };
 }
 

@@ -1,16 +1,16 @@
 import { allowedToolRules } from "../context/skills/allowed-tools.ts";
 import { findSkill } from "../context/skills/skill.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { LiveRules } from "./permissions/live-rules.ts";
-import type { LiveSkills } from "./setup/live-skills.ts";
+import type { CurrentRules } from "./permissions/current-rules.ts";
+import type { CurrentSkills } from "./setup/current-skills.ts";
 
 /**
  * Returns a listener that adds the `allowed-tools` of a skill to the rules once the main agent or the user has used it.
  * They apply until the session closes. A skill of the workspace adds none, and deny rules still win.
  */
 export function skillRules(parts: {
-  readonly skills: LiveSkills;
-  readonly rules: LiveRules;
+  readonly skills: CurrentSkills;
+  readonly rules: CurrentRules;
   notice(message: string): void;
 }): (event: SessionEvent) => void {
   const { skills, rules, notice } = parts;

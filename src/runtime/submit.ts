@@ -206,7 +206,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
     .catch((error: unknown) => {
       accepted.reject(error);
       if (!(error instanceof TroupeError))
-        session.history.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
+        session.record.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
     })
     .finally(() => inProgress.delete(session));
   return accepted.promise;
@@ -275,7 +275,7 @@ async function skillPrompt(
   const skill = findSkill(name, session.workspace.services?.skills ?? []);
   if (!skill) throw new Error(`the skill ${name} was listed and is gone`);
   const { context, invoked, takesRequest } = await loadSkill(skill, "user-invoked", request);
-  void session.history.emit("skill.invoked", invoked);
+  void session.record.emit("skill.invoked", invoked);
   const prompt = request === "" || takesRequest ? context : `${context}\n\n${request}`;
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
@@ -309,7 +309,7 @@ function watchAutopilot(session: Session) {
           return judged();
         },
         runCheck: (command) => runCheck(session, command),
-        checkFailed: (text) => session.history.warn("autopilot", text),
+        checkFailed: (text) => session.record.warn("autopilot", text),
       });
       return { kind: "answered", outcome, verdict };
     },
@@ -318,16 +318,16 @@ function watchAutopilot(session: Session) {
       modes.autopilotRuns--;
       // Earlier idle events were marked as autopilot's; this one ends the work.
       if (hasContinued && !session.queue.isWorking && !session.queue.closed.aborted) {
-        void session.history.emit("session.idle", {});
+        void session.record.emit("session.idle", {});
       }
     },
   };
 }
 
 /** Throws if the session is closed meanwhile: the check was stopped and says nothing about the work. */
-async function runCheck({ history, queue, workspace }: Session, command: string): Promise<CheckResult> {
+async function runCheck({ record, queue, workspace }: Session, command: string): Promise<CheckResult> {
   const result = await workspace.runCheck?.(command);
   queue.closed.throwIfAborted();
   if (!result) return { exitCode: null, output: "This session runs no commands." };
-  return { ...result, output: history.redactor?.text(result.output) ?? result.output };
+  return { ...result, output: record.redactor?.text(result.output) ?? result.output };
 }

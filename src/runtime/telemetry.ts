@@ -59,7 +59,7 @@ export function telemetryService(parts: TelemetryServiceParts): TelemetryService
 
   const onTrouble = (message: string): void => {
     const [session] = open;
-    if (session) session.history.warn("telemetry", message);
+    if (session) session.record.warn("telemetry", message);
     else if (telemetry === undefined) troubles.push(message);
     else process.emitWarning(message, "TroupeTelemetry");
   };
@@ -82,7 +82,7 @@ export function telemetryService(parts: TelemetryServiceParts): TelemetryService
         started(made) {
           session = made;
           open.add(made);
-          for (const message of troubles.splice(0)) made.history.warn("telemetry", message);
+          for (const message of troubles.splice(0)) made.record.warn("telemetry", message);
           if (trace) loaded?.follow(made, trace);
         },
         ended() {

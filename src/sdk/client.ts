@@ -3,8 +3,8 @@ import type { SessionEvent } from "../protocol/event.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { RequestOptions } from "./answers.ts";
 import type { ResumeConfig, SessionConfig } from "./config.ts";
-import { guarded } from "./guarded.ts";
 import { type Rpc, rpcOf, type ServerRpc } from "./rpc.ts";
+import { runListener } from "./run-listener.ts";
 import { ClientSession } from "./session.ts";
 import { spawnServer } from "./spawn.ts";
 import { joinServer } from "./tcp.ts";
@@ -238,7 +238,7 @@ export class Client {
       const { sessionId, event } = params as { sessionId: string; event: SessionEvent };
       this.#sessions.get(sessionId)?.onEvent(event);
     } else if (method === "session.lifecycle") {
-      for (const listener of [...this.#lifecycle]) guarded(() => listener(params as Lifecycle));
+      for (const listener of [...this.#lifecycle]) runListener(() => listener(params as Lifecycle));
     }
   }
 

@@ -105,7 +105,7 @@ export async function invokeHook(
   return handler(
     {
       ...rest,
-      ...(toolArgs !== undefined && { toolArgs: parsed(toolArgs) }),
+      ...(toolArgs !== undefined && { toolArgs: parseOrKeep(toolArgs) }),
       ...defined({ stopHookActive }),
       workingDirectory: cwd,
       timestamp: new Date(typeof timestamp === "number" ? timestamp : Date.now()),
@@ -115,7 +115,7 @@ export async function invokeHook(
 }
 
 /** Some servers send arguments as text. */
-function parsed(value: unknown): unknown {
+function parseOrKeep(value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {
     return JSON.parse(value);

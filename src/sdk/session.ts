@@ -5,8 +5,8 @@ import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { AgentTree } from "./agent-tree.ts";
 import { Answers, type Request } from "./answers.ts";
 import type { ReasoningEffort, ResumeConfig, SessionConfig } from "./config.ts";
-import { guarded } from "./guarded.ts";
 import { type Rpc, rpcOf, type SessionRpc } from "./rpc.ts";
+import { runListener } from "./run-listener.ts";
 
 export interface MessageOptions {
   readonly prompt: string;
@@ -258,7 +258,7 @@ export class ClientSession {
   /** For the client: an event arrived. */
   onEvent(event: SessionEvent): void {
     this.agents.apply(event);
-    for (const listener of [...this.#listeners]) guarded(() => listener(event));
+    for (const listener of [...this.#listeners]) runListener(() => listener(event));
     this.#answers.onEvent(event);
   }
 

@@ -44,24 +44,24 @@ interface ConnectionLimits {
   /** Above this number of unread bytes, messages that are repeated later are dropped. */
   readonly slowBytes: number;
   /** Above this number of unread bytes, the client is disconnected. */
-  readonly lostBytes: number;
+  readonly maxUnreadBytes: number;
   /** How long a partly received message may stall. */
   readonly stallMs: number;
   /** How long a client may leave a streamed response unread. */
   readonly unreadMs: number;
   /** How long a client may take to present a required token. */
-  readonly greetingMs: number;
+  readonly handshakeMs: number;
   /** Total number of bytes that are read before the token is presented. */
-  readonly greetingBytes: number;
+  readonly handshakeBytes: number;
 }
 
 const limits: ConnectionLimits = {
   slowBytes: 8 * 1024 * 1024,
-  lostBytes: 64 * 1024 * 1024,
+  maxUnreadBytes: 64 * 1024 * 1024,
   stallMs: 30_000,
   unreadMs: 300_000,
-  greetingMs: 2_000,
-  greetingBytes: 4096,
+  handshakeMs: 2_000,
+  handshakeBytes: 4096,
 };
 
 export class ClientConnection {
@@ -76,14 +76,14 @@ export class ClientConnection {
   readonly #output: Writable;
   readonly #outgoing: SendQueue;
   #stall: NodeJS.Timeout | undefined;
-  #greeting: NodeJS.Timeout | undefined;
+  #handshakeTimer: NodeJS.Timeout | undefined;
   /** Bytes read before the token was presented. */
-  #greeted = 0;
+  #handshakeBytes = 0;
   #isClosed = false;
   /** Why the server closed the connection, if it did. */
   closedFor: string | undefined;
   /** Number of dropped messages since the client was last notified, by session. */
-  readonly #leftOut = new Map<string, number>();
+  readonly #dropped = new Map<string, number>();
   /** False until a required token was presented. */
   isAdmitted: boolean;
   /** Whether it asked for telemetry of every session. */
@@ -110,12 +110,12 @@ export class ClientConnection {
     });
     if (!this.isAdmitted) {
       // After this process was suspended, data that arrived in time is read first.
-      this.#greeting = setTimeout(() => setImmediate(() => this.#requireGreeting()), this.#limits.greetingMs);
+      this.#handshakeTimer = setTimeout(() => setImmediate(() => this.#requireHandshake()), this.#limits.handshakeMs);
     }
     this.#input.on("data", (chunk: Buffer) => this.#read(chunk));
     for (const end of ["end", "close", "error"]) this.#input.on(end, () => this.close());
     for (const end of ["close", "error"]) this.#output.on(end, () => this.close());
-    this.#output.on("drain", () => this.#tellLeftOut());
+    this.#output.on("drain", () => this.#reportDropped());
   }
 
   get isClosed(): boolean {
@@ -131,7 +131,7 @@ export class ClientConnection {
     if (this.isAdmitted) return;
     this.#options.onAdmitted?.(this);
     this.isAdmitted = true;
-    clearTimeout(this.#greeting);
+    clearTimeout(this.#handshakeTimer);
   }
 
   /** Sends a request to the client. Rejects if it fails, times out or disconnects. */
@@ -146,7 +146,7 @@ export class ClientConnection {
   /** Sends an event that all clients of a session receive. It is encoded once for all of them. */
   tell(frame: Uint8Array, about: { readonly sessionId: string; readonly isRepeatedLater: boolean }): void {
     if (about.isRepeatedLater && this.#outgoing.unread > this.#limits.slowBytes) {
-      this.#leftOut.set(about.sessionId, (this.#leftOut.get(about.sessionId) ?? 0) + 1);
+      this.#dropped.set(about.sessionId, (this.#dropped.get(about.sessionId) ?? 0) + 1);
       return;
     }
     this.#write(frame);
@@ -168,7 +168,7 @@ export class ClientConnection {
     this.#isClosed = true;
     this.closedFor = why;
     clearTimeout(this.#stall);
-    clearTimeout(this.#greeting);
+    clearTimeout(this.#handshakeTimer);
     if (why !== undefined) this.#options.onTrouble(`client ${this.id} was disconnected: ${why}`, this);
     this.#outgoing.end();
     this.#peer.close("The connection is closed.");
@@ -178,7 +178,7 @@ export class ClientConnection {
     this.#options.onClose(this);
   }
 
-  #requireGreeting(): void {
+  #requireHandshake(): void {
     if (!this.isAdmitted) this.close("it did not send its token in time");
   }
 
@@ -201,12 +201,12 @@ export class ClientConnection {
    * Reads up to the limit for clients without a token. Returns the rest, which is read only if the token was presented.
    */
   #readGreeting(chunk: Buffer): Buffer {
-    const allowed = chunk.subarray(0, this.#limits.greetingBytes - this.#greeted);
-    this.#greeted += allowed.length;
+    const allowed = chunk.subarray(0, this.#limits.handshakeBytes - this.#handshakeBytes);
+    this.#handshakeBytes += allowed.length;
     this.#receive(allowed);
     const rest = chunk.subarray(allowed.length);
     if (this.isAdmitted || rest.length === 0) return rest;
-    throw new FramingError(`it sent more than ${this.#limits.greetingBytes} bytes without a token`);
+    throw new FramingError(`it sent more than ${this.#limits.handshakeBytes} bytes without a token`);
   }
 
   #receive(chunk: Buffer): void {
@@ -217,12 +217,12 @@ export class ClientConnection {
     if (this.#isClosed) return;
     this.#outgoing.add(message);
     const { unread } = this.#outgoing;
-    if (unread > this.#limits.lostBytes) this.close(`it did not read ${unread} bytes`);
+    if (unread > this.#limits.maxUnreadBytes) this.close(`it did not read ${unread} bytes`);
   }
 
-  #tellLeftOut(): void {
-    for (const [sessionId, count] of this.#leftOut) {
-      this.#leftOut.delete(sessionId);
+  #reportDropped(): void {
+    for (const [sessionId, count] of this.#dropped) {
+      this.#dropped.delete(sessionId);
       const message = `This client reads too slowly: ${count} message deltas were dropped. Complete messages were not.`;
       const data = { warningType: "slow_client", message };
       const now = new Date().toISOString();

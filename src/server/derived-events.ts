@@ -90,7 +90,7 @@ export class DerivedEvents {
   async #asset(asset: Omit<EventData<"session.binary_asset">, "data">): Promise<void> {
     if (this.#assets.has(asset.assetId)) return;
     this.#assets.add(asset.assetId);
-    const bytes = await this.#session().history.log.readAsset(asset.assetId);
+    const bytes = await this.#session().record.log.readAsset(asset.assetId);
     if (!bytes) return;
     const data = Buffer.from(bytes).toString("base64");
     this.#send({ type: "session.binary_asset", data: { ...asset, byteLength: bytes.length, data } });

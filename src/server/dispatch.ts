@@ -90,12 +90,12 @@ function wrongParts(error: z.ZodError): string {
 /** Converts a failure to the protocol's error response. */
 export function answerTo(name: string, error: unknown, onDefect: (error: unknown) => void): RpcError {
   if (error instanceof RpcError) return error;
-  const told = (text: string, kind: string): RpcError =>
+  const rpcErrorOf = (text: string, kind: string): RpcError =>
     new RpcError(rpcCodes.internalError, `Request ${name} failed with message: ${text}`, { kind });
   if (error instanceof TroupeError) {
-    return told(withHint(error.message, error.hint), error.kind);
+    return rpcErrorOf(withHint(error.message, error.hint), error.kind);
   }
-  if (error instanceof ModelError) return told(error.message, "provider");
+  if (error instanceof ModelError) return rpcErrorOf(error.message, "provider");
   onDefect(error);
-  return told(error instanceof Error ? error.message : String(error), "defect");
+  return rpcErrorOf(error instanceof Error ? error.message : String(error), "defect");
 }

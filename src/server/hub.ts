@@ -11,8 +11,8 @@ import { admitExtension } from "./extensions/extension-join.ts";
 import { ExtensionLauncher } from "./extensions/extension-launcher.ts";
 import { withModelOptions } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
-import { described, lifecycleMetadata } from "./sessions/described.ts";
-import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
+import { describeSession, lifecycleMetadata } from "./sessions/describe-session.ts";
+import { HostedSession, type HostedSessionOptions } from "./sessions/hosted-session.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -27,7 +27,7 @@ import { type ClientStorage, StorageClient } from "./sessions/storage-client.ts"
 import { warnWithoutEffect } from "./sessions/unused-options.ts";
 import { UnusedSessions } from "./sessions/unused-sessions.ts";
 
-export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
+export interface HubOptions extends Pick<HostedSessionOptions, "beforeClose"> {
   readonly runtime: Runtime;
   /** Command-line options that apply to every session. */
   readonly defaults: Omit<SessionRequest, "cwd">;
@@ -53,8 +53,8 @@ export class Hub {
   readonly plugins: { builtin: readonly string[]; additional: readonly string[] } = { builtin: [], additional: [] };
   readonly #options: HubOptions;
   readonly #connections = new Set<ClientConnection>();
-  readonly #live = new Map<string, LiveSession>();
-  readonly #opening = new Map<string, Promise<LiveSession>>();
+  readonly #hosted = new Map<string, HostedSession>();
+  readonly #opening = new Map<string, Promise<HostedSession>>();
   readonly launcher = new ExtensionLauncher();
   readonly #unused: UnusedSessions;
   #isClosing = false;
@@ -62,8 +62,8 @@ export class Hub {
   constructor(options: HubOptions) {
     this.#options = options;
     const { idleMs, runtime } = options;
-    const close = (live: LiveSession): Promise<void> => this.#close(live);
-    this.#unused = new UnusedSessions({ handOver: runtime.handOver, live: this.#live, idleMs, close });
+    const close = (hosted: HostedSession): Promise<void> => this.#close(hosted);
+    this.#unused = new UnusedSessions({ handOver: runtime.handOver, hosted: this.#hosted, idleMs, close });
   }
 
   connect(connection: ClientConnection): void {
@@ -75,7 +75,7 @@ export class Hub {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
     this.launcher.forget(connection);
-    for (const live of this.#live.values()) live.leave(connection);
+    for (const hosted of this.#hosted.values()) hosted.leave(connection);
     this.#unused.look();
     if (this.storageClient.forget(connection)) void this.#closeUnstored();
   }
@@ -84,51 +84,51 @@ export class Hub {
     return this.#connections;
   }
 
-  find(sessionId: string): LiveSession | undefined {
-    return this.#live.get(sessionId);
+  find(sessionId: string): HostedSession | undefined {
+    return this.#hosted.get(sessionId);
   }
 
-  require(sessionId: string): LiveSession {
-    const live = this.find(sessionId);
-    if (!live) throw notFound(sessionId);
-    return live;
+  require(sessionId: string): HostedSession {
+    const hosted = this.find(sessionId);
+    if (!hosted) throw notFound(sessionId);
+    return hosted;
   }
 
   async create(connection: ClientConnection, params: CreateParams): Promise<object> {
     requireServable(params);
     const sessionId = params.sessionId ?? crypto.randomUUID();
     // A client that chooses an existing id means that session.
-    const isStored = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isStored(sessionId));
+    const isStored = this.#hosted.has(sessionId) || this.#opening.has(sessionId) || (await this.#isStored(sessionId));
     if (isStored) return this.resume(connection, { ...params, sessionId });
-    const live = await this.#open(sessionId, { connection, params }, (request) =>
+    const hosted = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.createSession({ ...request, sessionId }),
     );
-    this.#tellAll("session.created", live);
-    return described(live);
+    this.#tellAll("session.created", hosted);
+    return describeSession(hosted);
   }
 
   async resume(connection: ClientConnection, params: ResumeParams): Promise<object> {
     requireServable(params);
     const { sessionId, continuePendingWork = false } = params;
-    const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
+    const open = this.#hosted.get(sessionId) ?? (await this.#opening.get(sessionId));
     if (open) return this.#rejoin(open, connection, params);
     if (!(await this.#isStored(sessionId))) throw notFound(sessionId);
     const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
-    const live = await this.#open(sessionId, { connection, params }, (request) =>
+    const hosted = await this.#open(sessionId, { connection, params }, (request) =>
       this.#options.runtime.resumeSession(sessionId, {
         ...request,
         resume: { event: resumed, patienceMs: HAND_OVER_WAIT_MS, continuesPending: continuePendingWork },
       }),
     );
-    live.session.queue.resume();
-    return described(live);
+    hosted.session.queue.resume();
+    return describeSession(hosted);
   }
 
   /** Like `resume`, for a process that this server started. */
   async joinExtension(connection: ClientConnection, params: ResumeParams, signal: AbortSignal): Promise<object> {
-    const live = this.require(params.sessionId);
-    await live.reopening;
-    const { extensions, clients, session } = live;
+    const hosted = this.require(params.sessionId);
+    await hosted.reopening;
+    const { extensions, clients, session } = hosted;
     extensions.asked(connection);
     try {
       const { profile, grant } = await admitExtension(session, connection, { params, gone: signal });
@@ -136,7 +136,7 @@ export class Hub {
       clients.factories.declare(connection, { factory: params.factories, workflow: params.workflows });
       clients.join(connection, profile);
       extensions.joined(connection);
-      return { ...described(live), ...grant };
+      return { ...describeSession(hosted), ...grant };
     } catch (error) {
       clients.factories.withdraw(connection);
       extensions.refused(connection, error instanceof Error ? error.message : String(error));
@@ -146,98 +146,98 @@ export class Hub {
 
   /** Call when the process of an extension disconnected. */
   extensionGone(connection: ClientConnection): void {
-    const live = this.#live.get(connection.extension?.sessionId ?? "");
-    live?.leave(connection);
-    void live?.extensions.left(connection);
+    const hosted = this.#hosted.get(connection.extension?.sessionId ?? "");
+    hosted?.leave(connection);
+    void hosted?.extensions.handleDisconnect(connection);
   }
 
   /** Joins an open session. `continuePendingWork` decides if requests left pending are repeated or cancelled. */
-  async #rejoin(live: LiveSession, connection: ClientConnection, params: ResumeParams): Promise<object> {
+  async #rejoin(hosted: HostedSession, connection: ClientConnection, params: ResumeParams): Promise<object> {
     const { continuePendingWork = false } = params;
-    const sessionWasActive = live.clients.attached.length > 0;
-    live.touch();
-    await live.reopening;
-    if (live.isHandedOver) await this.takeBack(live);
+    const sessionWasActive = hosted.clients.attached.length > 0;
+    hosted.touch();
+    await hosted.reopening;
+    if (hosted.isHandedOver) await this.takeBack(hosted);
     connection.requireConnected();
-    live.clients.join(connection, clientProfile(params));
-    live.trace = traceOf(params);
-    if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
-      live.session.abort();
-      await live.session.queue.whenIdle();
+    hosted.clients.join(connection, clientProfile(params));
+    hosted.trace = traceOf(params);
+    if (!sessionWasActive && !continuePendingWork && hosted.session.requests.pending().length > 0) {
+      hosted.session.abort();
+      await hosted.session.queue.whenIdle();
     }
     const resumed = params.disableResume ? "silent" : ({ sessionWasActive, continuePendingWork } as const);
-    const isReopened = await this.reconfigure(live, optionsOf(params), resumed);
-    if (!isReopened && resumed !== "silent") await live.session.history.rejoined(resumed);
-    warnWithoutEffect(live.session, params);
-    if (!sessionWasActive && continuePendingWork) live.session.requests.remind();
-    return described(live);
+    const isReopened = await this.reconfigure(hosted, optionsOf(params), resumed);
+    if (!isReopened && resumed !== "silent") await hosted.session.record.rejoined(resumed);
+    warnWithoutEffect(hosted.session, params);
+    if (!sessionWasActive && continuePendingWork) hosted.session.requests.remind();
+    return describeSession(hosted);
   }
 
   /**
    * Changes options of an open session by reopening it; `resumed` sets how that is announced. Returns false if nothing
    * changed, or if the session is busy: it then keeps its options and warns its clients.
    */
-  async reconfigure(live: LiveSession, changes: OptionsOfSession, resumed: Resumed = "silent"): Promise<boolean> {
-    const options = { ...live.options, ...changes };
-    if (JSON.stringify(options) === JSON.stringify(live.options)) return false;
+  async reconfigure(hosted: HostedSession, changes: OptionsOfSession, resumed: Resumed = "silent"): Promise<boolean> {
+    const options = { ...hosted.options, ...changes };
+    if (JSON.stringify(options) === JSON.stringify(hosted.options)) return false;
     const changed = Object.keys(changes).filter(
-      (name) => JSON.stringify(Reflect.get(options, name)) !== JSON.stringify(Reflect.get(live.options, name)),
+      (name) => JSON.stringify(Reflect.get(options, name)) !== JSON.stringify(Reflect.get(hosted.options, name)),
     );
-    if (live.isBusy) {
+    if (hosted.isBusy) {
       const message = `The session is busy; these options of a client were not used: ${changed.join(", ")}.`;
-      live.session.history.warn("options", message);
+      hosted.session.record.warn("options", message);
       return false;
     }
-    await this.#reopen(live, options, resumed).catch(async (error: unknown) => {
+    await this.#reopen(hosted, options, resumed).catch(async (error: unknown) => {
       // It is closed and could not be reopened. It can be resumed from its log.
-      this.#live.delete(live.id);
-      await live.extensions.close();
+      this.#hosted.delete(hosted.id);
+      await hosted.extensions.close();
       throw error;
     });
-    live.options = options;
+    hosted.options = options;
     return true;
   }
 
   /** Reopens it here, if the process that has it now releases it. */
-  async takeBack(live: LiveSession): Promise<void> {
-    await (live.reopening ?? this.#reopen(live, live.options, "silent"));
+  async takeBack(hosted: HostedSession): Promise<void> {
+    await (hosted.reopening ?? this.#reopen(hosted, hosted.options, "silent"));
   }
 
-  async #reopen(live: LiveSession, options: OptionsOfSession, resumed: Resumed): Promise<void> {
+  async #reopen(hosted: HostedSession, options: OptionsOfSession, resumed: Resumed): Promise<void> {
     const resume = { event: resumed, patienceMs: HAND_OVER_WAIT_MS };
-    const request = { ...this.#request(options, live.clients), resume };
-    live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
-    await live.reopening.finally(() => {
-      live.reopening = undefined;
+    const request = { ...this.#request(options, hosted.clients), resume };
+    hosted.reopening = hosted.reopen(() => this.#options.runtime.resumeSession(hosted.id, request));
+    await hosted.reopening.finally(() => {
+      hosted.reopening = undefined;
       this.#unused.look();
     });
   }
 
   /** Detaches this client. The last client closes the session. */
   async leave(connection: ClientConnection, sessionId: string): Promise<void> {
-    const live = this.#live.get(sessionId);
-    if (!live) return;
-    const isLast = !connection.extension && live.clients.attached.every((one) => one === connection);
-    if (isLast) return this.#close(live);
-    live.leave(connection);
+    const hosted = this.#hosted.get(sessionId);
+    if (!hosted) return;
+    const isLast = !connection.extension && hosted.clients.attached.every((one) => one === connection);
+    if (isLast) return this.#close(hosted);
+    hosted.leave(connection);
     this.#unused.look();
   }
 
   /** Stops work and cancels pending requests. The session can be resumed. */
-  async suspend(live: LiveSession): Promise<void> {
-    await this.#close(live, { pending: "Session suspended" });
+  async suspend(hosted: HostedSession): Promise<void> {
+    await this.#close(hosted, { pending: "Session suspended" });
   }
 
   /** Closes it for all its clients. Its stored data stays. */
-  async shutDown(live: LiveSession, reason: CloseReason): Promise<void> {
-    await this.#close(live, reason);
+  async shutDown(hosted: HostedSession, reason: CloseReason): Promise<void> {
+    await this.#close(hosted, reason);
   }
 
   async delete(sessionId: string): Promise<{ success: boolean; error?: string }> {
-    const live = this.#live.get(sessionId);
+    const hosted = this.#hosted.get(sessionId);
     const isStored = await this.#isStored(sessionId);
-    if (!live && !isStored) return { success: false, error: `Session file not found for ${sessionId}` };
-    if (live) await this.#close(live, { isDeleted: true });
+    if (!hosted && !isStored) return { success: false, error: `Session file not found for ${sessionId}` };
+    if (hosted) await this.#close(hosted, { isDeleted: true });
     const { store, past } = this.#options.runtime;
     if (await this.#isStored(sessionId)) await store.remove(sessionId);
     await past.remove(sessionId);
@@ -246,13 +246,13 @@ export class Hub {
   }
 
   isOpen(sessionId: string): boolean {
-    return this.#live.has(sessionId) || this.#opening.has(sessionId);
+    return this.#hosted.has(sessionId) || this.#opening.has(sessionId);
   }
 
   /** Closes it in memory for all its clients. Its stored data stays. */
   async closeSession(sessionId: string): Promise<void> {
-    const live = this.#live.get(sessionId);
-    if (live) await this.#close(live);
+    const hosted = this.#hosted.get(sessionId);
+    if (hosted) await this.#close(hosted);
   }
 
   /** Closes every session. No session can be opened afterwards. */
@@ -265,7 +265,7 @@ export class Hub {
 
   /** Stores the sessions of this server with a client. Throws if a session is open already. */
   async keepWith(connection: ClientConnection, storage: ClientStorage): Promise<void> {
-    if (this.#live.size > 0 || this.#opening.size > 0) {
+    if (this.#hosted.size > 0 || this.#opening.size > 0) {
       throw new TroupeError(
         "usage",
         "Sessions are already open. A client that stores sessions must register before the first one opens.",
@@ -279,12 +279,12 @@ export class Hub {
   async #closeUnstored(): Promise<void> {
     const message =
       "The client that stores this session has disconnected. The session is closed; resume it when the client is connected again.";
-    for (const live of this.#live.values()) void live.log(message, { level: "error", ephemeral: true });
+    for (const hosted of this.#hosted.values()) void hosted.log(message, { level: "error", ephemeral: true });
     await this.#closeAll();
   }
 
   async #closeAll(): Promise<void> {
-    await Promise.allSettled([...this.#live.values()].map((live) => this.#close(live)));
+    await Promise.allSettled([...this.#hosted.values()].map((hosted) => this.#close(hosted)));
   }
 
   async #isStored(sessionId: string): Promise<boolean> {
@@ -295,31 +295,31 @@ export class Hub {
     sessionId: string,
     by: { connection: ClientConnection; params: CreateParams },
     make: (request: SessionRequest) => Promise<Session>,
-  ): Promise<LiveSession> {
+  ): Promise<HostedSession> {
     if (this.#isClosing) throw new TroupeError("failed", "The server is shutting down.");
     const clients = new Clients(sessionId);
     clients.join(by.connection, clientProfile(by.params));
     const options = optionsOf(by.params);
     const opening = make(this.#request(options, clients)).then(async (session) => {
-      const live = new LiveSession(session, clients, {
+      const hosted = new HostedSession(session, clients, {
         beforeClose: this.#options.beforeClose,
-        onStoredEvent: () => this.#tellAll("session.updated", live),
-        onSessionEvent: (event) => live.telemetry.tell(event, live, this.#connections),
+        onStoredEvent: () => this.#tellAll("session.updated", hosted),
+        onSessionEvent: (event) => hosted.telemetry.tell(event, hosted, this.#connections),
         extensions: {
           accept: ({ fromExtension: input, toExtension: output }, { id, name, scope }) =>
             this.#options.acceptExtension({ input, output }, { id, name, scope, sessionId, factories: new Map() }),
           profile: (extension) => this.launcher.profile(extension),
         },
       });
-      live.options = options;
-      live.trace = traceOf(by.params);
-      this.#live.set(sessionId, live);
+      hosted.options = options;
+      hosted.trace = traceOf(by.params);
+      this.#hosted.set(sessionId, hosted);
       // The client may have disconnected while its session was created.
       if (by.connection.isClosed) clients.leave(by.connection);
-      await live.listen();
+      await hosted.listen();
       warnWithoutEffect(session, by.params);
-      live.extensions.sync();
-      return live;
+      hosted.extensions.sync();
+      return hosted;
     });
     this.#opening.set(sessionId, opening);
     try {
@@ -346,16 +346,17 @@ export class Hub {
     };
   }
 
-  async #close(live: LiveSession, reason?: CloseReason): Promise<void> {
-    this.#live.delete(live.id);
+  async #close(hosted: HostedSession, reason?: CloseReason): Promise<void> {
+    this.#hosted.delete(hosted.id);
     this.#unused.look();
-    await live.close({ leavesPending: true, ...reason });
-    this.tunnel.release(live.id);
+    await hosted.close({ leavesPending: true, ...reason });
+    this.tunnel.release(hosted.id);
   }
 
-  #tellAll(type: LifecycleType, live: LiveSession | { readonly id: string }): void {
-    const metadata = "session" in live ? lifecycleMetadata(live.session.events, live.session.history.title) : undefined;
-    const params = { type, sessionId: live.id, ...(metadata && { metadata }) };
+  #tellAll(type: LifecycleType, hosted: HostedSession | { readonly id: string }): void {
+    const metadata =
+      "session" in hosted ? lifecycleMetadata(hosted.session.events, hosted.session.record.title) : undefined;
+    const params = { type, sessionId: hosted.id, ...(metadata && { metadata }) };
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
     for (const connection of this.#connections)
       if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });

@@ -49,13 +49,13 @@ async function* slicesOf(frame: Uint8Array): AsyncGenerator<Uint8Array, void> {
 
 async function* piecesOf(answer: Readonly<Record<string, unknown>>): AsyncGenerator<Uint8Array, void> {
   let length = 0;
-  for (const text of gathered(answer)) {
+  for (const text of joinParts(answer)) {
     length += Buffer.byteLength(text);
     if (length > MAX_BYTES) throw tooLarge();
     await nextTask();
   }
   yield Buffer.from(`Content-Length: ${length}\r\n\r\n`);
-  for (const text of gathered(answer)) {
+  for (const text of joinParts(answer)) {
     const bytes = Buffer.from(text);
     length -= bytes.byteLength;
     yield bytes;
@@ -64,7 +64,7 @@ async function* piecesOf(answer: Readonly<Record<string, unknown>>): AsyncGenera
 }
 
 /** Yields the text of the message in pieces of a useful size. */
-function* gathered(message: unknown): Generator<string, void> {
+function* joinParts(message: unknown): Generator<string, void> {
   let text = "";
   for (const part of textOf(message, LIST_DEPTH)) {
     text += part;

@@ -39,9 +39,10 @@ export class Server implements ServerParts {
     const { program, environment } = options;
     this.#hub = new Hub({
       ...options,
-      beforeClose: async (live) => {
+      beforeClose: async (hosted) => {
         // A separate process cannot read a session that a client stores.
-        if (program && !this.#hub.storageClient.isRegistered) await leaveConsolidation(live, { program, environment });
+        if (program && !this.#hub.storageClient.isRegistered)
+          await leaveConsolidation(hosted, { program, environment });
       },
       acceptExtension: (streams, extension) =>
         this.#newConnection({ ...streams, extension }, (gone) => this.#hub.extensionGone(gone)),

@@ -5,7 +5,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { readRegular } from "../lib/node/shared-folder.ts";
-import { quoted, wrapped } from "../lib/quoting.ts";
+import { quoted, wrapInTag } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -82,8 +82,8 @@ export async function withAttachments(
     else if (attachment.type === "github_reference") references.push(reference(attachment));
     else if (!isShown(attachment.mimeType)) after.push(await blobText(attachment, log));
   }
-  if (files.length > 0) after.push(wrapped("tagged_files", {}, files.join("\n")));
-  if (references.length > 0) after.push(wrapped("github_references", {}, references.join("\n")));
+  if (files.length > 0) after.push(wrapInTag("tagged_files", {}, files.join("\n")));
+  if (references.length > 0) after.push(wrapInTag("github_references", {}, references.join("\n")));
   return [...before, prompt, ...after].join(APART);
 }
 
@@ -99,7 +99,7 @@ function selection({ displayName, text, selection: { start, end } }: Of<"selecti
   const [first, last] = [start.line + 1, end.line + 1];
   const lines = first === last ? `line ${first}` : `lines ${first}-${last}`;
   const note = `${selectionNote.trim()}\nFile: ${named(displayName)} (${lines})`;
-  return wrapped("ide_selection", {}, `${note}\n${fenced(text)}`);
+  return wrapInTag("ide_selection", {}, `${note}\n${fenceText(text)}`);
 }
 
 function reference({ number, title, referenceType, state, url }: Of<"github_reference">): string {
@@ -138,7 +138,7 @@ async function folderFacts(path: string): Promise<string> {
 }
 
 /** Fences a text. The fence is longer than any inside it. */
-function fenced(text: string): string {
+function fenceText(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${quoted(text)}\n${fence}`;
@@ -151,5 +151,5 @@ async function blobText(attachment: Of<"blob">, log: Pick<SessionLog, "readAsset
   const bytes = isText && assetId !== undefined ? await log.readAsset(assetId) : undefined;
   const head = `Attached: ${named(displayName)} (${named(mimeType)}${byteLength === undefined ? "" : `, ${byteLength} bytes`})`;
   if (!bytes) return `${head}: not shown`;
-  return `${head}\n${fenced(clip(Buffer.from(bytes).toString("utf8"), MAX_TEXT_CHARACTERS))}`;
+  return `${head}\n${fenceText(clip(Buffer.from(bytes).toString("utf8"), MAX_TEXT_CHARACTERS))}`;
 }

@@ -32,10 +32,10 @@ const PAGE_EVENTS = 500;
 /** Yields all events that listeners have received, oldest first. Reads those that are not in memory page by page. */
 export async function* eventsOf({
   events,
-  history: { past },
+  record: { past },
 }: {
   readonly events: readonly SessionEvent[];
-  readonly history: { readonly past: EventPast };
+  readonly record: { readonly past: EventPast };
 }): AsyncGenerator<SessionEvent> {
   const { isComplete, deliveredCount } = past;
   if (isComplete) {

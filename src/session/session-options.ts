@@ -11,7 +11,7 @@ import type { AgentPoolOptions } from "./agents/agent-pool-options.ts";
 import type { CheckResult } from "./modes/autopilot.ts";
 import type { ScheduleRegistry } from "./modes/schedules.ts";
 import type { RunSettings } from "./run-settings.ts";
-import type { ServerPort } from "./server-port.ts";
+import type { SessionMcpPort } from "./session-mcp-port.ts";
 import type { Outcome } from "./turn/answer-runner.ts";
 import type { AnswerRules, StoredRules } from "./turn/pending-messages.ts";
 
@@ -98,7 +98,7 @@ export interface WorkspaceServices {
   instructions(): readonly { readonly path: string; readonly scope: string; readonly content: string }[];
   plugins(): readonly { readonly name: string; readonly version?: string }[];
   /** The session's MCP servers, if any. */
-  readonly mcp?: ServerPort;
+  readonly mcp?: SessionMcpPort;
   /** Whether apps of MCP servers may be shown, and whether the client shows them. */
   readonly mayShowApps: boolean;
   readonly showsApps: boolean;

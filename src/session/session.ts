@@ -20,7 +20,6 @@ import { ModeState } from "./modes/mode-state.ts";
 import { closeOpen, recover, repairAtEnd } from "./recover.ts";
 import { type Broker, newBroker, type RequestPort } from "./requests/broker.ts";
 import { SessionRewinds } from "./rewind/session-rewinds.ts";
-import { SessionHistory } from "./session-history.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
 import {
   agentsPort,
@@ -32,6 +31,7 @@ import {
   type SessionWorkspace,
   workspacePort,
 } from "./session-ports.ts";
+import { SessionRecord } from "./session-record.ts";
 import { shutdownData } from "./summary.ts";
 import { AnswerRunner, type Outcome } from "./turn/answer-runner.ts";
 import { type BoundHooks, bindSessionHooks } from "./turn/hooked-calls.ts";
@@ -44,7 +44,7 @@ export type { CloseReason, Outcome, SendOptions, SessionOptions };
 export class Session {
   readonly id: string;
   /** Past events, title, totals and rewinds. */
-  readonly history: SessionHistory;
+  readonly record: SessionRecord;
   /** The main agent: its model, prompt, tools, context and mode. */
   readonly mainAgent: MainAgentPort;
   /** The agents that work for the main agent. */
@@ -71,7 +71,7 @@ export class Session {
   /** Creates a session. Its log begins with `session.start`. */
   static async create(options: SessionOptions): Promise<Session> {
     const session = new Session(options);
-    session.history.started();
+    session.record.started();
     await session.#pool?.restore();
     return session;
   }
@@ -91,8 +91,8 @@ export class Session {
     await session.#pool?.restore();
     if (options.mode) await session.#modes.set(options.mode);
     const { name } = options;
-    if (name !== undefined && name !== session.history.name) void session.#emit("troupe.session_named", { name });
-    if (options.resumed !== "silent") await session.history.resumed(options.log.count);
+    if (name !== undefined && name !== session.record.name) void session.#emit("troupe.session_named", { name });
+    if (options.resumed !== "silent") await session.record.resumed(options.log.count);
     else await emitLimits(options.credits, events, session.#emit);
     return session;
   }
@@ -101,15 +101,15 @@ export class Session {
     const { log } = options;
     this.#options = options;
     this.id = log.sessionId;
-    this.history = new SessionHistory({
+    this.record = new SessionRecord({
       options,
       events: () => this.#log,
       rewinds: () => this.#rewinds,
       hasBegun: () => this.#runner.begun,
     });
-    this.#emit = this.history.emit;
+    this.#emit = this.record.emit;
     for (const event of log.events) this.#fold(event);
-    this.history.preamble.restored();
+    this.record.preamble.restored();
     this.#pending = PendingMessages.restored(log.events);
     this.#log = this.#newLog();
     const { mode, onMode } = options;
@@ -141,7 +141,7 @@ export class Session {
       queue: this.#queue,
       modes: this.#modes,
       refold: () => this.#refold(),
-      writeSummary: () => this.history.writeSummary(),
+      writeSummary: () => this.record.writeSummary(),
     });
     this.mainAgent = mainAgentPort(options, { modes: this.#modes, runner: this.#runner });
     this.agents = agentsPort(options, { pool: this.#pool, end: this.#end.signal });
@@ -230,10 +230,10 @@ export class Session {
     await repairAtEnd(this.#log, this.#options.stamp);
     if (!reason?.leavesPending) await closeOpen(this.#conversation, this.#emit);
     const changes = await codeChanges(this.#options.fileHistory, this.#log.events);
-    const data = shutdownData({ ...this.history.facts(), error: reason?.error, codeChanges: changes });
+    const data = shutdownData({ ...this.record.facts(), error: reason?.error, codeChanges: changes });
     // Retry once: the disk may have failed only for a moment.
     await this.#emit("session.shutdown", data).catch(() => this.#log.repair());
-    if (hasUserMessages) await this.history.writeSummary().catch(() => undefined); // lists fall back to the log
+    if (hasUserMessages) await this.record.writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
   #newLog(): EventLog {
@@ -245,8 +245,8 @@ export class Session {
       minCondensed,
       fold: (event) => {
         this.#fold(event);
-        this.history.totals.apply(event);
-        this.history.budget.fold(event);
+        this.record.totals.apply(event);
+        this.record.budget.fold(event);
       },
       onListenerDefect: onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
     });
@@ -259,7 +259,7 @@ export class Session {
     return newAgentPool(agentPool, {
       settings: this.#options,
       log: this.#log,
-      budget: this.history.budget,
+      budget: this.record.budget,
       broker: this.#broker,
       hooks,
       notify: (notice, delivery) => this.#queue.notify(notice, delivery),
@@ -280,8 +280,8 @@ export class Session {
       emit: this.#emit,
       conversation: this.#conversation,
       history: new History(this.#conversation, options.log),
-      preamble: this.history.preamble,
-      budget: this.history.budget,
+      preamble: this.record.preamble,
+      budget: this.record.budget,
       pending: this.#pending,
       broker: this.#broker,
       hooks,
@@ -291,14 +291,14 @@ export class Session {
       refold: () => this.#refold(),
       onAnswerBegins: (messageId) => {
         options.onMessage?.(messageId);
-        this.history.preamble.after(this.#emit);
-        this.history.writeSummary().catch(() => undefined); // optional: lists fall back to the log
+        this.record.preamble.after(this.#emit);
+        this.record.writeSummary().catch(() => undefined); // optional: lists fall back to the log
       },
     });
   }
 
   #refold(): void {
-    this.history.reset();
+    this.record.reset();
     this.#conversation.reset();
     this.#pool?.reset();
     for (const event of this.#log.events) this.#fold(event);
@@ -307,6 +307,6 @@ export class Session {
   #fold(event: SessionEvent): void {
     if (event.agentId === undefined) this.#conversation.apply(event);
     else this.#pool?.fold(event);
-    this.history.fold(event);
+    this.record.fold(event);
   }
 }

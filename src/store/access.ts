@@ -97,7 +97,7 @@ export class LogAccess {
     await this.repair();
     const fd = await disk.openAppend(log);
     try {
-      if ((await stat(log)).size !== expectedLength) throw changed(log);
+      if ((await stat(log)).size !== expectedLength) throw changedError(log);
       for (const folder of [directory, dirname(directory), dirname(dirname(directory))]) {
         await disk.syncDirectory(folder);
       }
@@ -138,10 +138,10 @@ export class LogAccess {
     const { disk, directory, log } = this.#context;
     await disk.mkdir(directory);
     const lock = await takeLock(this.#context);
-    if (lock.kind === "held") throw held(this.#context, lock.by);
+    if (lock.kind === "held") throw inUseError(this.#context, lock.by);
     try {
       const now = await readIfThere(log);
-      if (now.fileSize !== this.#content.fileSize || now.last.crc !== this.#content.last.crc) throw changed(log);
+      if (now.fileSize !== this.#content.fileSize || now.last.crc !== this.#content.last.crc) throw changedError(log);
       this.#lock = lock;
     } catch (error) {
       await lock.release().catch(() => undefined);
@@ -180,11 +180,11 @@ export async function readIfThere(path: string): Promise<LogContent> {
   }
 }
 
-export function held({ sessionId }: LogContext, by: LockHolder): TroupeError {
+export function inUseError({ sessionId }: LogContext, by: LockHolder): TroupeError {
   return inUse(sessionId, by);
 }
 
-function changed(log: string): TroupeError {
+function changedError(log: string): TroupeError {
   return new TroupeError("storage", `${log} was changed by another program.`, {
     hint: "Open the session again. The file will be checked and used as it is now.",
   });

@@ -9,7 +9,7 @@ import { PathError } from "../lib/node/paths.ts";
 import { readSharedPieces } from "../lib/node/shared-folder.ts";
 import { type LogPaths, logPaths } from "./access.ts";
 import {
-  chained,
+  chainEvents,
   type ForkEnd,
   ForkedChain,
   type ForkedEvents,
@@ -117,7 +117,7 @@ async function forkSnapshot(
   const chain = new ForkedChain(fork.events, folders);
   const copied = loaded.events.flatMap((event) => chain.next(event) ?? []);
   const position = { offset: end.length, lines: end.last.seq, last: end.last, afterDamage: false };
-  const added = chained(fork.events.added, copied.at(-1)?.id ?? null);
+  const added = chainEvents(fork.events.added, copied.at(-1)?.id ?? null);
   const snapshot = { events: [...copied, ...added], removed: [], count: end.last.seq, damage: [] };
   const before = { length: end.length, checksum: end.checksum };
   await writeSnapshot(disk, to, { snapshot, rules: rules.version, position, before });

@@ -77,11 +77,11 @@ export function forkedEvents(view: readonly SessionEvent[], fork: ForkedEvents):
   const kept = view.slice(0, fork.count).flatMap((event) => {
     return fork.changedTypes.has(event.type) ? (fork.change(event) ?? []) : event;
   });
-  return chained([...kept, ...fork.added], null);
+  return chainEvents([...kept, ...fork.added], null);
 }
 
 /** Makes each event the parent of the next one. The first gets `before` as parent. */
-export function chained(events: readonly SessionEvent[], before: string | null): SessionEvent[] {
+export function chainEvents(events: readonly SessionEvent[], before: string | null): SessionEvent[] {
   return events.map((event, index) => ({ ...event, parentId: events[index - 1]?.id ?? before }));
 }
 
@@ -198,7 +198,7 @@ class ByteCopy {
   }
 
   end(added: readonly SessionEvent[]): Buffer {
-    const lines = chained(added, this.#lastId).map((event) => {
+    const lines = chainEvents(added, this.#lastId).map((event) => {
       const { bytes, link } = encodeLine(event, this.#last);
       this.#last = link;
       return bytes;

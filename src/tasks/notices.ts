@@ -2,7 +2,7 @@
  * The notice that a parent receives when a task becomes idle or ends. It contains only ids, fixed texts and escaped
  * text of others.
  */
-import { quotedLine, wrapped } from "../lib/quoting.ts";
+import { quotedLine, wrapInTag } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskReason } from "../tools/agents/task-port.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -27,7 +27,7 @@ export function noticeOf(task: TaskRecord): Omit<TaskNotice, "take" | "wakes"> {
   const sentence = `Agent "${id}" (${quotedLine(spec.agentName)}) ${becameOf(task)}`;
   return {
     taskId: id,
-    content: wrapped("system_notification", {}, sentence),
+    content: wrapInTag("system_notification", {}, sentence),
     kind:
       status === "idle"
         ? { type: "agent_idle", ...about }

@@ -2,16 +2,16 @@ const MAX_CHARACTERS = 64;
 
 /** Returns a task id: the name in lower-case letters, digits and dashes, numbered if it is already in use. */
 export function nameTask(name: string, isTaken: (id: string) => boolean): string {
-  const plain = normalised(name, MAX_CHARACTERS);
+  const plain = normaliseName(name, MAX_CHARACTERS);
   if (!isTaken(plain)) return plain;
   for (let number = 2; ; number++) {
     const suffix = `-${number}`;
-    const id = `${normalised(name, MAX_CHARACTERS - suffix.length)}${suffix}`;
+    const id = `${normaliseName(name, MAX_CHARACTERS - suffix.length)}${suffix}`;
     if (!isTaken(id)) return id;
   }
 }
 
-function normalised(name: string, maxCharacters: number): string {
+function normaliseName(name: string, maxCharacters: number): string {
   const words = name
     .slice(0, 1000)
     .normalize("NFKD")

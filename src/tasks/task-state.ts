@@ -45,7 +45,7 @@ export function next(state: TaskState, signal: TaskSignal): TaskState | undefine
       return signal.kind === "stopped" ? stopped : undefined;
     case "idle":
       if (signal.kind === "resumed") return queued;
-      if (signal.kind === "parent_ended") return dismissed(state.reason ?? "interrupted");
+      if (signal.kind === "parent_ended") return dismissedState(state.reason ?? "interrupted");
       return signal.kind === "stopped" ? stopped : undefined;
     case "completed":
     case "failed":
@@ -73,15 +73,15 @@ const reasons: Record<AnswerOutcome, TaskReason> = {
 
 function afterAnswer(outcome: AnswerOutcome, continues: boolean): TaskState {
   const reason = reasons[outcome];
-  return continues ? { status: "idle", reason } : ended(reason);
+  return continues ? { status: "idle", reason } : endedState(reason);
 }
 
 /** An idle agent ends as completed, or as cancelled if its last message got no answer. */
-function dismissed(reason: TaskReason): TaskState {
+function dismissedState(reason: TaskReason): TaskState {
   return { status: reason === "finished" ? "completed" : "cancelled", reason };
 }
 
-function ended(reason: TaskReason): TaskState {
+function endedState(reason: TaskReason): TaskState {
   if (reason === "finished") return { status: "completed", reason };
   return { status: reason === "stopped" ? "cancelled" : "failed", reason };
 }

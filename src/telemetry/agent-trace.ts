@@ -107,24 +107,24 @@ export class AgentTrace {
   }
 
   /** Records a message that the next model call will contain. */
-  told(message: SaidMessage): void {
+  addInput(message: SaidMessage): void {
     if (!this.#ports.captureContent) return;
     this.#inputs.push(message);
     if (this.#inputs.length > MAX_INPUTS) this.#inputs.shift();
   }
 
-  instructed(system: string): void {
+  setInstructions(system: string): void {
     if (this.#ports.captureContent) this.#system = system;
   }
 
-  failed({ errorType, statusCode }: EventData<"model.call_failure">, time: number): void {
+  addFailure({ errorType, statusCode }: EventData<"model.call_failure">, time: number): void {
     this.#lastFailure = errorType ?? "error";
     const status = statusCode === undefined ? {} : { "http.response.status_code": statusCode };
     const attributes = { "error.type": this.#lastFailure, ...status };
     if (this.#failures.length < MAX_EVENTS) this.#failures.push({ name: "troupe.call_failure", time, attributes });
   }
 
-  timed(timing: EventData<"assistant.usage">): void {
+  setTiming(timing: EventData<"assistant.usage">): void {
     this.#timing = timing;
   }
 

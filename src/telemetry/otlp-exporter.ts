@@ -74,10 +74,10 @@ async function post(
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return undefined;
   const problem = `it answered with status ${status}`;
-  return { problem, pauseMs: PASSING.includes(status) ? asked(response) : undefined };
+  return { problem, pauseMs: PASSING.includes(status) ? retryAfterMs(response) : undefined };
 }
 
-function asked({ headers }: IncomingMessage): number {
+function retryAfterMs({ headers }: IncomingMessage): number {
   const wanted = Number(headers["retry-after"]) * 1000;
   return Number.isFinite(wanted) ? Math.min(Math.max(0, wanted), LONGEST_PAUSE_MS) : 0;
 }

@@ -82,7 +82,8 @@ function message(value: object, shape: Shape): Buffer {
     if (!field) throw new Error(`${name} has no place in the message`);
     const [number, kind] = field;
     if (typeof kind === "object") {
-      for (const one of Array.isArray(given) ? given : [given]) parts.push(...delimited(number, message(one, kind)));
+      for (const one of Array.isArray(given) ? given : [given])
+        parts.push(...delimitedField(number, message(one, kind)));
     } else parts.push(...scalar(number, kind, given));
   }
   return Buffer.concat(parts);
@@ -96,9 +97,9 @@ const FOUR_BYTES = 5;
 function scalar(number: number, kind: Kind, value: unknown): Buffer[] {
   switch (kind) {
     case "text":
-      return delimited(number, Buffer.from(String(value)));
+      return delimitedField(number, Buffer.from(String(value)));
     case "bytes":
-      return delimited(number, Buffer.from(String(value), "hex"));
+      return delimitedField(number, Buffer.from(String(value), "hex"));
     case "enum":
     case "bool":
       return [tag(number, VARINT), varint(BigInt(Number(value)))];
@@ -114,13 +115,13 @@ function scalar(number: number, kind: Kind, value: unknown): Buffer[] {
       return [tag(number, FOUR_BYTES), bytes];
     }
     case "fixed64s":
-      return delimited(number, Buffer.concat((value as readonly unknown[]).map(fixed64)));
+      return delimitedField(number, Buffer.concat((value as readonly unknown[]).map(fixed64)));
     case "doubles":
-      return delimited(number, Buffer.concat((value as readonly unknown[]).map(double)));
+      return delimitedField(number, Buffer.concat((value as readonly unknown[]).map(double)));
   }
 }
 
-function delimited(number: number, content: Buffer): Buffer[] {
+function delimitedField(number: number, content: Buffer): Buffer[] {
   return [tag(number, DELIMITED), varint(BigInt(content.length)), content];
 }
 

@@ -171,25 +171,25 @@ const handlers: Handlers = {
     if (isMain && (data.delivery === "idle" || data.delivery === "queued")) {
       agent.begin(time, takeExpected(data.interactionId ?? ""));
     }
-    agent.told(userSaid(data));
+    agent.addInput(userSaid(data));
   },
   "system.notification": ({ agent, isMain, time, parent }, { data }) => {
     // The notice woke the agent: the new run continues the trace of the last one.
     if (isMain && !agent.context) agent.begin(time, agent.lastContext ?? parent);
-    agent.told(noticeSaid(data.content));
+    agent.addInput(noticeSaid(data.content));
   },
-  "system.message": ({ agent }, { data }) => agent.instructed(data.content),
+  "system.message": ({ agent }, { data }) => agent.setInstructions(data.content),
   "assistant.turn_start": ({ agent, time, main, parent }) => {
     if (!agent.context) agent.begin(time, agent.lastContext ?? main.context ?? parent);
   },
-  "assistant.usage": ({ agent }, { data }) => agent.timed(data),
+  "assistant.usage": ({ agent }, { data }) => agent.setTiming(data),
   "troupe.usage": ({ agent, time }, { data }) => agent.called(data, time),
   "assistant.message": ({ agent }, { data }) => agent.answered(data),
-  "model.call_failure": ({ agent, time }, { data }) => agent.failed(data, time),
+  "model.call_failure": ({ agent, time }, { data }) => agent.addFailure(data, time),
   "tool.execution_start": ({ callStarted }, event) => callStarted(event),
   "tool.execution_complete": ({ agent, callEnded }, event) => {
     callEnded(event);
-    if (!event.data.isUserRequested) agent.told(toolSaid(event.data));
+    if (!event.data.isUserRequested) agent.addInput(toolSaid(event.data));
   },
   "assistant.idle": ({ agent, time }) => agent.end(time),
   "session.error": ({ agent }, { data }) => agent.fail(data.errorType),

@@ -33,19 +33,20 @@ export type TelemetrySettingsResult = { readonly refused: string } | TelemetrySe
 
 /** Cheap, for every start: the rest of this folder is loaded only if it returns true. */
 export function isTelemetryWanted(environment: Environment): boolean {
-  const enabled = own(environment, "TROUPE_OTEL_ENABLED");
+  const enabled = variableOf(environment, "TROUPE_OTEL_ENABLED");
   if (isFalse(enabled) || isTrue(environment.OTEL_SDK_DISABLED)) return false;
   return (
-    isTrue(enabled) || [own(environment, "TROUPE_OTEL_FILE_EXPORTER_PATH"), ...endpoints(environment)].some(Boolean)
+    isTrue(enabled) ||
+    [variableOf(environment, "TROUPE_OTEL_FILE_EXPORTER_PATH"), ...endpoints(environment)].some(Boolean)
   );
 }
 
 export function telemetrySettings(environment: Environment, cwd: string): TelemetrySettingsResult {
-  const type = own(environment, "TROUPE_OTEL_EXPORTER_TYPE");
+  const type = variableOf(environment, "TROUPE_OTEL_EXPORTER_TYPE");
   if (type && type !== "file" && type !== "otlp-http") {
     return { refused: `the exporter type "${type}" is not known; use "otlp-http" or "file"` };
   }
-  const path = own(environment, "TROUPE_OTEL_FILE_EXPORTER_PATH");
+  const path = variableOf(environment, "TROUPE_OTEL_FILE_EXPORTER_PATH");
   if (type === "file" && !path) return { refused: "no file is named; set TROUPE_OTEL_FILE_EXPORTER_PATH" };
   // Without a type, a named file and a configured receiver are both used. With neither, OTLP is used.
   const wantsOtlp = type ? type === "otlp-http" : !path || endpoints(environment).some(Boolean);
@@ -54,7 +55,7 @@ export function telemetrySettings(environment: Environment, cwd: string): Teleme
   return {
     ...(path && type !== "otlp-http" && { file: resolve(cwd, path) }),
     ...defined({ otlp }),
-    scopeName: own(environment, "TROUPE_OTEL_SOURCE_NAME") || "troupe",
+    scopeName: variableOf(environment, "TROUPE_OTEL_SOURCE_NAME") || "troupe",
     resource: resourceOf(environment),
     captureContent: isTrue(environment.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT),
     spanDelayMs: milliseconds(environment.OTEL_BSP_SCHEDULE_DELAY, 5_000),
@@ -63,7 +64,7 @@ export function telemetrySettings(environment: Environment, cwd: string): Teleme
 }
 
 /** Clients of the protocol set the variables under its own prefix. */
-function own(environment: Environment, name: `TROUPE_OTEL_${string}`): string | undefined {
+function variableOf(environment: Environment, name: `TROUPE_OTEL_${string}`): string | undefined {
   return environment[name] || environment[name.replace("TROUPE_", "COPILOT_")] || undefined;
 }
 
@@ -115,12 +116,12 @@ function pairs(text: string | undefined): Record<string, string> {
   for (const pair of (text ?? "").split(",")) {
     const index = pair.indexOf("=");
     const name = pair.slice(0, index).trim();
-    if (index > 0 && name !== "") found[name] = decoded(pair.slice(index + 1).trim());
+    if (index > 0 && name !== "") found[name] = decodeOrKeep(pair.slice(index + 1).trim());
   }
   return found;
 }
 
-function decoded(text: string): string {
+function decodeOrKeep(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -22,11 +22,11 @@ import { Vim } from "./input/vim.ts";
 import { Notices } from "./notices.ts";
 import { SHOWN_BLOCKS } from "./open-session.ts";
 import type { Overlay } from "./overlays/overlay.ts";
-import { liveRegion, type UiState } from "./panels/live.ts";
+import { liveRegion, type UiState } from "./panels/live-region.ts";
 import { readPreferences, storePreferences } from "./preferences.ts";
 import { PromptKeys } from "./prompt-keys.ts";
 import { mainTarget, requestOf, type Target } from "./prompt-target.ts";
-import type { Live } from "./screen/frame.ts";
+import type { LiveRegion } from "./screen/frame.ts";
 import { safeLine } from "./screen/safe.ts";
 import { Screen } from "./screen/screen.ts";
 import { type Style, styleOf, type ThemeName } from "./screen/style.ts";
@@ -108,7 +108,7 @@ export class App implements Host {
     this.screen = new Screen({
       ...tty.screenPorts,
       fill: (line, columns) => (this.#wrap === "words" ? fillLine(line, columns) : line),
-      live: (size) => this.#live(size),
+      liveRegion: (size) => this.#liveRegion(size),
       overlay: (size) => this.overlay?.rows(size) ?? [],
     });
   }
@@ -369,7 +369,7 @@ export class App implements Host {
     }
   }
 
-  #live(size: { readonly columns: number; readonly rows: number }): Live {
+  #liveRegion(size: { readonly columns: number; readonly rows: number }): LiveRegion {
     const { style, target, view, search } = this;
     const now = Date.now();
     const card = this.attention.card(view, requestOf(target));

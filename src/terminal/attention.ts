@@ -5,7 +5,7 @@
 import { plural } from "../lib/text.ts";
 import type { AttentionItem, View } from "../view/view.ts";
 import { blockedBy, openAttention } from "../view/waits.ts";
-import type { CardState } from "./panels/live.ts";
+import type { CardState } from "./panels/live-region.ts";
 import { agentName } from "./panels/strip.ts";
 
 const QUIET_MS = 400;

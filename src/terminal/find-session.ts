@@ -20,11 +20,11 @@ export async function findSession(client: Client, choice: SessionChoice, cwd: st
     }
     case "resume":
     case "attach":
-      return resumed(client, choice.reference);
+      return findSessionId(client, choice.reference);
   }
 }
 
-async function resumed(client: Client, reference: string): Promise<string> {
+async function findSessionId(client: Client, reference: string): Promise<string> {
   const all = await client.listSessions();
   const exact = all.find(({ sessionId }) => sessionId === reference);
   if (exact) return exact.sessionId;

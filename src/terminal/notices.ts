@@ -111,8 +111,8 @@ function briefing(before: BriefingState, now: BriefingState, view: View): string
   const fresh = (which: "ended" | "failed"): string[] => [...now[which]].filter((id) => !before[which].has(id));
   const parts = [
     before.isBusy && !now.isBusy && "the main agent has finished",
-    named(fresh("ended"), "done"),
-    named(fresh("failed"), "failed"),
+    listNames(fresh("ended"), "done"),
+    listNames(fresh("failed"), "failed"),
     asks.length > 0 && `${plural(asks.length, "request")} for you: ${asks[0]?.title ?? ""} (Ctrl+A)`,
     now.costUsd > before.costUsd && `$${(now.costUsd - before.costUsd).toFixed(2)}`,
   ].filter((part) => part !== false);
@@ -121,7 +121,7 @@ function briefing(before: BriefingState, now: BriefingState, view: View): string
   return [safeLine(`since ${time}: ${parts.join(" · ")}`)];
 }
 
-function named(ids: readonly string[], what: string): string | false {
+function listNames(ids: readonly string[], what: string): string | false {
   if (ids.length === 0) return false;
   const more = ids.length > MAX_NAMES ? ` and ${ids.length - MAX_NAMES} more` : "";
   return `${ids.slice(0, MAX_NAMES).join(", ")}${more} ${what} (Ctrl+T)`;

@@ -31,7 +31,7 @@ const FILE = "terminal.json";
 export async function readPreferences(home: string): Promise<Preferences> {
   const path = join(home, FILE);
   try {
-    return preferencesOf(await stored(path), path);
+    return preferencesOf(await readStored(path), path);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { ...defaultPreferences, problems: [`${path} cannot be read: ${why}`] };
@@ -44,12 +44,12 @@ export async function storePreferences(
   changes: Partial<Pick<Preferences, "theme" | "vim">>,
 ): Promise<void> {
   const path = join(home, FILE);
-  const value = { ...(await stored(path)), ...changes };
+  const value = { ...(await readStored(path)), ...changes };
   await nodeDisk.mkdir(home);
   await replaceFile(nodeDisk, path, `${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-async function stored(path: string): Promise<Readonly<Record<string, unknown>>> {
+async function readStored(path: string): Promise<Readonly<Record<string, unknown>>> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "{}";
     throw error;

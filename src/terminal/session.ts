@@ -53,7 +53,7 @@ export class TerminalSession {
       enableConfigDiscovery: true,
       clientName: "terminal",
       memory: { enabled: true },
-      onEvent: (event) => opened.#hear(event),
+      onEvent: (event) => opened.#receive(event),
       onPermissionRequest: () => ({ kind: "no-result" }),
       onUserInputRequest: answeredById,
       onElicitationRequest: answeredById,
@@ -193,7 +193,7 @@ export class TerminalSession {
     return this.#client;
   }
 
-  #hear(event: SessionEvent): void {
+  #receive(event: SessionEvent): void {
     if (this.#early) this.#early.push(event);
     else this.#apply(event);
   }

@@ -150,7 +150,7 @@ async function sendBody(outgoing: ReplyBody, sending: ReplyTarget): Promise<void
   const writer = bodyWriter(sending, fired);
   const frames = faults.garble ? garbled(outgoing.frames, faults.garble) : outgoing.frames;
   try {
-    for await (const { data } of placed(frames, sending, fired)) {
+    for await (const { data } of withFaults(frames, sending, fired)) {
       await writer.write(data);
       if (response.destroyed) break;
     }
@@ -166,7 +166,7 @@ async function sendBody(outgoing: ReplyBody, sending: ReplyTarget): Promise<void
 }
 
 /** Stalls and cuts at the positions of the faults. */
-async function* placed(frames: Frames, sending: ReplyTarget, fired: Set<keyof Faults>): AsyncGenerator<AnyFrame> {
+async function* withFaults(frames: Frames, sending: ReplyTarget, fired: Set<keyof Faults>): AsyncGenerator<AnyFrame> {
   const { faults, signal } = sending;
   let sent = 0;
   let inArguments = false;

@@ -42,7 +42,7 @@ function make(skills: SkillSource): Tool {
     async run({ skill }, { signal }) {
       const { context, invoked } = await skills.load(skill, signal).catch((error: unknown) => {
         throw error instanceof TroupeError
-          ? new ToolError(advised(error.message, skill, skills), { cause: error })
+          ? new ToolError(withSuggestion(error.message, skill, skills), { cause: error })
           : error;
       });
       return {
@@ -68,7 +68,7 @@ function describe(skills: ReturnType<SkillSource["list"]>): string {
   return lines.length === 0 ? introduction.trim() : `${introduction.trim()}\n\n${lines.join("\n")}`;
 }
 
-function advised(message: string, wanted: string, skills: SkillSource): string {
+function withSuggestion(message: string, wanted: string, skills: SkillSource): string {
   const names = skills.list().map(({ name }) => name);
   if (names.includes(wanted)) return message;
   const close = nearest(wanted, names) ?? names.find((name) => name.toLowerCase().includes(wanted.toLowerCase()));

@@ -21,7 +21,7 @@ export function foldAgent(step: FoldStep) {
   const { event, view } = step;
   switch (event.type) {
     case "troupe.task_created":
-      return created(step, event.data);
+      return foldTaskCreated(step, event.data);
     case "troupe.task_state":
       return stateChanged(step, event.data);
     case "troupe.task_promoted": {
@@ -30,7 +30,7 @@ export function foldAgent(step: FoldStep) {
       return;
     }
     case "troupe.task_removed":
-      return removed(view, event.data.taskId);
+      return foldTaskRemoved(view, event.data.taskId);
     case "troupe.task_message": {
       const { taskId, messageId, content, from } = event.data;
       if (view.queue.some((queued) => queued.messageId === messageId)) return;
@@ -44,10 +44,10 @@ export function foldAgent(step: FoldStep) {
       return;
     }
     case "subagent.started":
-      return started(step, event.data);
+      return foldStarted(step, event.data);
     case "subagent.completed":
     case "subagent.failed":
-      return ended(step);
+      return foldEnded(step);
     case "troupe.subagent_step":
       return workerStep(step, event.data);
     case "troupe.sidekick_triggered":
@@ -58,7 +58,7 @@ export function foldAgent(step: FoldStep) {
   }
 }
 
-function created(step: FoldStep, data: EventData<"troupe.task_created">) {
+function foldTaskCreated(step: FoldStep, data: EventData<"troupe.task_created">) {
   const { view, at } = step;
   if (view.agents.has(data.taskId)) return;
   const parent = agentOf(view, data.parentId);
@@ -108,7 +108,7 @@ function drop(view: ViewDraft, agent: AgentDraft) {
 const isOver = (status: AgentStatus): boolean => !isBusy({ status }) && status !== "idle";
 
 /** A removed task is still shown until the limit is reached; only its messages are forgotten. */
-function removed(view: ViewDraft, taskId: string) {
+function foldTaskRemoved(view: ViewDraft, taskId: string) {
   view.queue = view.queue.filter(({ agentId }) => agentId !== taskId);
 }
 
@@ -144,7 +144,7 @@ function becameIdle(view: ViewDraft, agent: AgentDraft, at: number) {
   agent.compactingSince = undefined;
   if (isOver(agent.status)) {
     closeAgent(view, agent.id);
-    removed(view, agent.id);
+    foldTaskRemoved(view, agent.id);
   }
 }
 
@@ -171,7 +171,7 @@ function announce(step: FoldStep, child: AgentDraft) {
 }
 
 /** Servers without task states tell of agents by these events alone. */
-function started(step: FoldStep, data: EventData<"subagent.started">) {
+function foldStarted(step: FoldStep, data: EventData<"subagent.started">) {
   const { view, at, event } = step;
   const id = event.agentId ?? data.toolCallId;
   const known = view.agents.get(id);
@@ -201,7 +201,7 @@ function started(step: FoldStep, data: EventData<"subagent.started">) {
   if (parent) addChild(parent, data.toolCallId, id);
 }
 
-function ended(step: FoldStep) {
+function foldEnded(step: FoldStep) {
   const { view, event, at } = step;
   if (event.type !== "subagent.completed" && event.type !== "subagent.failed") return;
   const agent = view.agents.get(event.agentId ?? event.data.toolCallId);

@@ -1,6 +1,6 @@
 /** Folds requests to people: permissions, questions, plans, forms, sign-ins. Answered anywhere, they close everywhere. */
 import { isObject } from "../lib/json.ts";
-import { fenced } from "../lib/text.ts";
+import { fenceText } from "../lib/text.ts";
 import { visible, visibleLine } from "../lib/visible.ts";
 import type { EventData } from "../protocol/event.ts";
 import { permissionText } from "../protocol/permission-text.ts";
@@ -41,7 +41,7 @@ export function foldAttention(step: FoldStep) {
     case "mcp.oauth_completed":
     case "session_limits_exhausted.completed":
     case "auto_mode_switch.completed":
-      return answered(view, event.data.requestId);
+      return foldAnswered(view, event.data.requestId);
     default:
   }
 }
@@ -69,13 +69,13 @@ function elicitationItem(data: EventData<"elicitation.requested">): Opened {
   const { requestId, message, elicitationSource = "", toolCallId } = data;
   const title = titleOf(elicitationSource === "" ? message : `${elicitationSource}: ${message}`);
   const request: AttentionRequest = { type: "elicitation.requested", data };
-  return { id: requestId, kind: "elicitation", title, text: fenced(visible(message)), toolCallId, request };
+  return { id: requestId, kind: "elicitation", title, text: fenceText(visible(message)), toolCallId, request };
 }
 
 function signInItem(data: EventData<"mcp.oauth_required">): Opened {
   const { requestId, serverName, serverUrl } = data;
   const title = titleOf(`Sign in to ${serverName}`);
-  const text = `The MCP server wants you to sign in:\n\n${fenced(visible(`${serverName}\n${serverUrl}`))}`;
+  const text = `The MCP server wants you to sign in:\n\n${fenceText(visible(`${serverName}\n${serverUrl}`))}`;
   return { id: requestId, kind: "sign_in", title, text, request: { type: "mcp.oauth_required", data } };
 }
 
@@ -200,10 +200,10 @@ function question(step: FoldStep, { requestId, kind, toolCallId }: EventData<"tr
 
 /** The words of a model: fenced, so that they cannot look like something else. */
 const asking = (words: string): Pick<AttentionItem, "title" | "text"> => {
-  return { title: titleOf(words), text: fenced(visible(words)) };
+  return { title: titleOf(words), text: fenceText(visible(words)) };
 };
 
-function answered(view: ViewDraft, requestId: string) {
+function foldAnswered(view: ViewDraft, requestId: string) {
   const item = view.attention.get(requestId);
   if (!item) return;
   if (item.isLive) view.attention.delete(requestId);

@@ -7,7 +7,7 @@ import type { AgentDraft, FoldStep, StreamingDraft } from "./draft.ts";
 import { feed, newSplitter, partsOf, tailOf } from "./markdown-parts.ts";
 import { lastLineOf } from "./output-text.ts";
 import { clip } from "./own-text.ts";
-import { placed, pushBlock, pushBlocks } from "./push-block.ts";
+import { placeBlock, pushBlock, pushBlocks } from "./push-block.ts";
 
 const MAX_LINE = 200;
 /** As the session titles itself. */
@@ -169,7 +169,7 @@ function addReasoningBlock(step: FoldStep, agent: AgentDraft, streaming: Streami
 
 function reasoningBlock(step: FoldStep, agent: AgentDraft, messageId: string, text: string): Block {
   const kept = text.length <= MAX_REASONING ? text : `…${text.slice(REASONING_TAIL - MAX_REASONING)}`;
-  return placed(step, agent, { kind: "reasoning", messageId, text: kept }, `${messageId}:reasoning`);
+  return placeBlock(step, agent, { kind: "reasoning", messageId, text: kept }, `${messageId}:reasoning`);
 }
 
 function assistantBlock(
@@ -179,7 +179,7 @@ function assistantBlock(
   part: number,
   markdown: ReturnType<typeof feed>[number],
 ): Block {
-  return placed(step, agent, { kind: "assistant", messageId, part, markdown }, `${messageId}:${part}`);
+  return placeBlock(step, agent, { kind: "assistant", messageId, part, markdown }, `${messageId}:${part}`);
 }
 
 function message(step: FoldStep, data: EventData<"assistant.message">) {

@@ -21,10 +21,10 @@ export function foldSession(step: FoldStep) {
     case "session.start":
       session.id = event.data.sessionId;
       session.startedAt = at;
-      return opened(view, event.data);
+      return foldOpened(view, event.data);
     case "session.resume":
       session.endedAt = undefined;
-      return opened(view, event.data);
+      return foldOpened(view, event.data);
     case "session.shutdown":
       session.endedAt = at;
       for (const { id, isLive } of view.attention.values()) if (isLive) view.attention.delete(id);
@@ -35,7 +35,7 @@ export function foldSession(step: FoldStep) {
     case "abort":
       return event.agentId === undefined ? setResting(step) : undefined;
     case "session.context_changed":
-      return located(view, event.data);
+      return foldContext(view, event.data);
     case "troupe.session_named":
       session.name = event.data.name;
       return;
@@ -69,7 +69,7 @@ function foldLists(step: FoldStep, event: SessionEvent) {
   const { view, at } = step;
   switch (event.type) {
     case "troupe.message_queued":
-      return queued(view, event.data, at);
+      return foldQueued(view, event.data, at);
     case "troupe.message_withdrawn":
       view.queue = view.queue.filter(({ messageId }) => messageId !== event.data.messageId);
       return;
@@ -90,7 +90,7 @@ function foldLists(step: FoldStep, event: SessionEvent) {
       if (event.agentId === undefined) setResting(step);
       return;
     case "session.schedule_created":
-      return scheduled(view, event.data, at);
+      return foldScheduled(view, event.data, at);
     case "session.schedule_cancelled":
       view.schedules.delete(event.data.id);
       return;
@@ -110,16 +110,16 @@ function foldLists(step: FoldStep, event: SessionEvent) {
   }
 }
 
-function opened(view: ViewDraft, data: EventData<"session.start"> | EventData<"session.resume">) {
+function foldOpened(view: ViewDraft, data: EventData<"session.start"> | EventData<"session.resume">) {
   const { selectedModel, reasoningEffort, sessionLimits, context } = data;
   view.session.openings++;
   if (selectedModel !== undefined) view.session.model = selectedModel;
   if (reasoningEffort !== undefined) view.session.reasoningEffort = reasoningEffort;
   if (sessionLimits) view.budget = { ...view.budget, maxAiCredits: sessionLimits.maxAiCredits };
-  if (context) located(view, context);
+  if (context) foldContext(view, context);
 }
 
-function located({ session }: ViewDraft, { cwd, branch, repository }: EventData<"session.context_changed">) {
+function foldContext({ session }: ViewDraft, { cwd, branch, repository }: EventData<"session.context_changed">) {
   session.cwd = cwd;
   session.branch = branch;
   session.repository = repository;
@@ -136,14 +136,14 @@ function becameIdle(step: FoldStep) {
 }
 
 /** A message that is stored again has moved, or has other words. */
-function queued(view: ViewDraft, data: EventData<"troupe.message_queued">, at: number) {
+function foldQueued(view: ViewDraft, data: EventData<"troupe.message_queued">, at: number) {
   const { messageId, content, displayPrompt, mode, source, attachments = [] } = data;
   const text = displayPrompt ?? content;
   const message = { messageId, text, mode, agentId: undefined, at, source, attachments: attachments.length };
   view.queue = [...view.queue.filter((one) => one.messageId !== messageId), message].slice(-MAX_QUEUE);
 }
 
-function scheduled(view: ViewDraft, data: EventData<"session.schedule_created">, createdAt: number) {
+function foldScheduled(view: ViewDraft, data: EventData<"session.schedule_created">, createdAt: number) {
   const { id, prompt, displayPrompt = prompt, intervalMs, at, recurring = false, origin = "user" } = data;
   if (view.schedules.size >= MAX_SCHEDULES && !view.schedules.has(id)) return;
   const shown = clip(displayPrompt, MAX_LINE);

@@ -6,7 +6,7 @@ import { fileEditTools } from "../protocol/permission.ts";
 import type { PlanItem, ToolCard, ToolState } from "./blocks.ts";
 import type { AgentDraft, FoldStep } from "./draft.ts";
 import { closeCall } from "./fold-attention.ts";
-import { appended, diffText, lastLineOf, NO_OUTPUT, outputText } from "./output-text.ts";
+import { appendOutput, diffText, lastLineOf, NO_OUTPUT, outputText } from "./output-text.ts";
 import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
 import { spend } from "./spent.ts";
@@ -25,7 +25,7 @@ export function foldTool(step: FoldStep) {
       return start(step, agent, event.data, true);
     case "tool.execution_partial_result":
       return change(agent, event.data.toolCallId, (card) => ({
-        output: appended(card.output, event.data.partialOutput),
+        output: appendOutput(card.output, event.data.partialOutput),
         waitsFor: undefined,
       }));
     case "tool.execution_progress":

@@ -4,7 +4,7 @@
  */
 import { firstCharacters } from "../lib/text.ts";
 import type { MarkdownPart } from "./blocks.ts";
-import { owned } from "./own-text.ts";
+import { ownCopy } from "./own-text.ts";
 
 /** State between two pieces of text. Plain data, so that a view can be copied. */
 export interface Splitter {
@@ -133,7 +133,7 @@ function finish(splitter: Splitter, parts: MarkdownPart[], isEnd: boolean) {
   const { lines, kind, gap, fence } = splitter;
   if (lines.length > 0 || (fence && isEnd)) {
     const code = { language: fence?.language ?? "", isFirst: fence?.isFirst ?? true, isLast: fence ? isEnd : true };
-    parts.push(Object.freeze({ kind, text: owned(lines.join("\n")), gap, ...code }));
+    parts.push(Object.freeze({ kind, text: ownCopy(lines.join("\n")), gap, ...code }));
     splitter.gap = false;
     if (fence) fence.isFirst = false;
   }

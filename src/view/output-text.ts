@@ -1,7 +1,7 @@
 /** Bounded text: the beginning and the end of what a tool returned. */
 import { firstCharacters } from "../lib/text.ts";
 import type { OutputText } from "./blocks.ts";
-import { owned } from "./own-text.ts";
+import { ownCopy } from "./own-text.ts";
 
 const HEAD_LINES = 20;
 const TAIL_LINES = 20;
@@ -27,18 +27,18 @@ const OUTPUT: Room = {
 };
 const DIFF: Room = { headLines: DIFF_LINES, headCharacters: DIFF_CHARACTERS, tailLines: 0, tailCharacters: 0 };
 
-export const outputText = (text: string): OutputText => cut(text, OUTPUT);
-export const diffText = (text: string): OutputText => cut(text, DIFF);
+export const outputText = (text: string): OutputText => cutOutput(text, OUTPUT);
+export const diffText = (text: string): OutputText => cutOutput(text, DIFF);
 
 /** Output that arrives in pieces: the end of it, bounded. Once the call has ended, its result replaces this. */
-export function appended(output: OutputText, more: string): OutputText {
+export function appendOutput(output: OutputText, more: string): OutputText {
   const all = output.tail + more;
   const start = Math.max(startOfLast(all, TAIL_LINES), all.length - TAIL_CHARACTERS);
   const tail = withoutHalf(all.slice(start));
   const gone = all.slice(0, all.length - tail.length);
   return Object.freeze({
     head: "",
-    tail: owned(tail),
+    tail: ownCopy(tail),
     hiddenLines: output.hiddenLines + lineFeeds(gone),
     hiddenCharacters: output.hiddenCharacters + gone.length,
   });
@@ -47,10 +47,10 @@ export function appended(output: OutputText, more: string): OutputText {
 /** The last line that is not empty. */
 export function lastLineOf(text: string): string {
   const trimmed = text.slice(-2_000).trimEnd();
-  return owned(trimmed.slice(trimmed.lastIndexOf("\n") + 1).trim());
+  return ownCopy(trimmed.slice(trimmed.lastIndexOf("\n") + 1).trim());
 }
 
-function cut(text: string, room: Room): OutputText {
+function cutOutput(text: string, room: Room): OutputText {
   const whole = text.endsWith("\n") ? text.slice(0, -1) : text;
   const headEnd = Math.min(endOfFirst(whole, room.headLines), room.headCharacters);
   if (headEnd >= whole.length) return Object.freeze({ ...NO_OUTPUT, head: whole });
@@ -60,7 +60,7 @@ function cut(text: string, room: Room): OutputText {
   const hidden = whole.slice(head.length, whole.length - tail.length);
   if (hidden === "" || hidden === "\n") return Object.freeze({ ...NO_OUTPUT, head: whole });
   const counts = { hiddenLines: lineFeeds(hidden), hiddenCharacters: hidden.length };
-  return Object.freeze({ head: owned(head), tail: owned(tail), ...counts });
+  return Object.freeze({ head: ownCopy(head), tail: ownCopy(tail), ...counts });
 }
 
 /** Index of the line feed behind the first `count` lines. */

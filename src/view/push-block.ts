@@ -19,10 +19,10 @@ export function pushBlock(
   more: { readonly agent?: AgentDraft; id?: string } = {},
 ): void {
   const agent = more.agent ?? step.agent;
-  if (agent) pushBlocks(step, agent, [placed(step, agent, fields, more.id)]);
+  if (agent) pushBlocks(step, agent, [placeBlock(step, agent, fields, more.id)]);
 }
 
-export function placed(step: FoldStep, agent: AgentDraft, fields: Fields<Block>, id?: string): Block {
+export function placeBlock(step: FoldStep, agent: AgentDraft, fields: Fields<Block>, id?: string): Block {
   const { event, at } = step;
   const isStored = event.ephemeral !== true;
   const where = { id: id ?? event.id, agentId: agent.id === "" ? undefined : agent.id, at };

@@ -1,5 +1,5 @@
 /** A session as a Markdown document for users. Events contain no secrets: they are redacted when they are created. */
-import { clip, fenced, plural } from "../lib/text.ts";
+import { clip, fenceText, plural } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 
 const MAX_RESULT_CHARACTERS = 2000;
@@ -25,7 +25,7 @@ function section(event: SessionEvent): string[] {
     }
     case "tool.execution_complete": {
       const result = event.data.result?.content ?? event.data.error?.message ?? "";
-      return result.trim() === "" ? [] : [fenced(clip(result, MAX_RESULT_CHARACTERS))];
+      return result.trim() === "" ? [] : [fenceText(clip(result, MAX_RESULT_CHARACTERS))];
     }
     case "session.error":
       return [`**Error:** ${event.data.message}`];

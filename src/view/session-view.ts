@@ -50,8 +50,8 @@ export class SessionView {
     const view = this.#view;
     const agent = agentOf(view, event.agentId);
     const isStored = event.ephemeral !== true;
-    if (event.type === "troupe.rewound") rewound(view, event);
-    if (agent) moved(agent, event, at);
+    if (event.type === "troupe.rewound") foldRewind(view, event);
+    if (agent) noteActivity(agent, event, at);
     const step: FoldStep = { view, event, at, agent };
     for (const fold of folds) fold(step);
     foldUse(step);
@@ -129,7 +129,7 @@ function subjectOf(event: SessionEvent): string | undefined {
 }
 
 /** Waits of the model end with the next event of the agent. */
-function moved(agent: AgentDraft, event: SessionEvent, at: number): void {
+function noteActivity(agent: AgentDraft, event: SessionEvent, at: number): void {
   agent.lastAt = at;
   if (event.type !== "model.call_failure" && event.type !== "session.usage_info") agent.modelWait = undefined;
 }
@@ -180,7 +180,7 @@ function contextOf(data: EventData<"session.usage_info">): AgentView["context"] 
 }
 
 /** A log that is read after the rewind has nothing before it that was taken back. */
-function rewound(view: ViewDraft, event: SessionEvent): void {
+function foldRewind(view: ViewDraft, event: SessionEvent): void {
   if (event.type !== "troupe.rewound") return;
   view.queue = view.queue.filter(({ agentId }) => agentId !== undefined);
   for (const id of event.data.endedSchedules ?? []) view.schedules.delete(id);

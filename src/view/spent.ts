@@ -16,8 +16,8 @@ export function addUsage(view: ViewDraft, agent: AgentDraft, data: EventData<"tr
 
 /** Adds to the agent, and to the subtrees of all agents above it. */
 export function spend(view: ViewDraft, agent: AgentDraft, used: Partial<Spent>): void {
-  agent.spent = added(agent.spent, used);
-  agent.subtree = added(agent.subtree, used);
+  agent.spent = addSpent(agent.spent, used);
+  agent.subtree = addSpent(agent.subtree, used);
   if (agent === view.main) return;
   const seen = new Set([agent]);
   for (
@@ -26,12 +26,12 @@ export function spend(view: ViewDraft, agent: AgentDraft, used: Partial<Spent>):
     one = view.agents.get(one.parentId ?? "")
   ) {
     seen.add(one);
-    one.subtree = added(one.subtree, used);
+    one.subtree = addSpent(one.subtree, used);
   }
-  view.main.subtree = added(view.main.subtree, used);
+  view.main.subtree = addSpent(view.main.subtree, used);
 }
 
-function added(a: Spent, used: Partial<Spent>): Spent {
+function addSpent(a: Spent, used: Partial<Spent>): Spent {
   const b = { ...NOTHING_SPENT, ...used };
   return {
     tools: a.tools + b.tools,

@@ -6,13 +6,13 @@ import { isObject } from "../lib/json.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { rpcCodes } from "../protocol/rpc/errors.ts";
 import { isSessionId } from "../store/session-id.ts";
-import type { LiveSessions } from "./live-sessions.ts";
+import type { OpenSessions } from "./open-sessions.ts";
 
 export type Params = Readonly<Record<string, unknown>>;
 export type OwnMethod = (params: Params) => Promise<unknown>;
 
 export interface CallParts {
-  readonly live: LiveSessions;
+  readonly openSessions: OpenSessions;
   /** Calls a method that belongs to no session. */
   request(method: string, params: Params): Promise<unknown>;
   readonly own: Readonly<Record<string, OwnMethod>>;
@@ -57,7 +57,7 @@ const FORBIDDEN = /"(?:__proto__|constructor|prototype)"\s*:/;
 
 /** Returns the response as text, for every body. */
 export async function answerCall(body: string, parts: CallParts): Promise<string> {
-  const request = parsed(body);
+  const request = parseCall(body);
   if (!request) return failure(null, rpcCodes.parseError, "The request is not valid JSON-RPC.");
   const { id, method, params } = request;
   try {
@@ -71,13 +71,13 @@ export async function answerCall(body: string, parts: CallParts): Promise<string
 
 class UnknownMethod extends Error {}
 
-async function run(method: string, params: Params, { live, own, request }: CallParts): Promise<unknown> {
+async function run(method: string, params: Params, { openSessions, own, request }: CallParts): Promise<unknown> {
   const ownMethod = Object.hasOwn(own, method) ? own[method] : undefined;
   if (ownMethod) return ownMethod(params);
   if (hostMethods.has(method)) return request(method, params);
   if (!sessionMethods.has(method)) throw new UnknownMethod(`Unknown method ${method.slice(0, 100)}.`);
   const { sessionId, ...rest } = params;
-  return live.request(requireSessionId(sessionId), method, rest);
+  return openSessions.request(requireSessionId(sessionId), method, rest);
 }
 
 export function requireSessionId(value: unknown): string {
@@ -92,7 +92,7 @@ export function requireText(params: Params, name: string): string {
   throw new TroupeError("usage", `The request has no ${name}.`);
 }
 
-function parsed(body: string): { id: unknown; method: string; params: Params } | undefined {
+function parseCall(body: string): { id: unknown; method: string; params: Params } | undefined {
   if (FORBIDDEN.test(body) || depthOf(body) > MAX_DEPTH) return undefined;
   try {
     const value: unknown = JSON.parse(body);

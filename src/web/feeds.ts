@@ -7,7 +7,7 @@ import { type FeedReader, SessionFeed } from "./session-feed.ts";
 export class Feeds {
   readonly #sourceOf: (sessionId: string) => LogSource;
   readonly #feeds = new Map<string, SessionFeed>();
-  readonly #live = new Set<string>();
+  readonly #open = new Set<string>();
   readonly #requests = new OpenRequests();
 
   constructor(sourceOf: (sessionId: string) => LogSource) {
@@ -19,7 +19,7 @@ export class Feeds {
     let feed = this.#feeds.get(sessionId);
     if (!feed) {
       feed = new SessionFeed(this.#sourceOf(sessionId), () => this.#requests.of(sessionId));
-      feed.setLive(this.#live.has(sessionId));
+      feed.setOpen(this.#open.has(sessionId));
       this.#feeds.set(sessionId, feed);
     }
     const own = feed;
@@ -30,7 +30,7 @@ export class Feeds {
       own.close();
       if (this.#feeds.get(sessionId) !== own) return;
       this.#feeds.delete(sessionId);
-      if (!this.#live.has(sessionId)) this.#requests.forget(sessionId);
+      if (!this.#open.has(sessionId)) this.#requests.forget(sessionId);
     };
   }
 
@@ -45,13 +45,13 @@ export class Feeds {
     if (feed) for (const event of this.#requests.replace(sessionId, asked)) feed.onEvent(event);
   }
 
-  setLive(sessionId: string, isLive: boolean): void {
-    if (isLive) this.#live.add(sessionId);
+  setOpen(sessionId: string, isLive: boolean): void {
+    if (isLive) this.#open.add(sessionId);
     else {
-      this.#live.delete(sessionId);
+      this.#open.delete(sessionId);
       this.#requests.forget(sessionId);
     }
-    this.#feeds.get(sessionId)?.setLive(isLive);
+    this.#feeds.get(sessionId)?.setOpen(isLive);
   }
 
   /** The log of the session has changed. */

@@ -11,17 +11,17 @@ import type { Boot, ModelPrice, SessionHit } from "./api.ts";
 import { type OwnMethod, type Params, requireSessionId, requireText } from "./calls.ts";
 import type { WebCluster } from "./cluster/cluster.ts";
 import { Knowledge } from "./knowledge.ts";
-import type { LiveSessions } from "./live-sessions.ts";
-import type { Places } from "./places.ts";
+import type { OpenSessions } from "./open-sessions.ts";
 import { SessionFiles } from "./session-files.ts";
 import type { SessionLists } from "./session-lists.ts";
+import type { SessionLocator } from "./session-locator.ts";
 import type { SignIns } from "./sign-ins.ts";
 
 export interface OwnParts {
   readonly runtime: Runtime;
   readonly rows: SessionLists;
-  readonly live: LiveSessions;
-  readonly places: Places;
+  readonly openSessions: OpenSessions;
+  readonly locator: SessionLocator;
   readonly signIns: SignIns;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
@@ -40,7 +40,7 @@ export function ownMethods(parts: OwnParts): Methods {
   return { ...listMethods(parts), ...fileMethods(parts), ...knowledgeMethods(parts) };
 }
 
-function listMethods({ runtime, rows, live, places, signIns, cwd, version, cluster }: OwnParts): Methods {
+function listMethods({ runtime, rows, openSessions, locator, signIns, cwd, version, cluster }: OwnParts): Methods {
   const database = cluster?.name;
   return {
     "web.boot": async (): Promise<Boot> => ({ version, home: runtime.home, cwd, ...defined({ database }) }),
@@ -48,11 +48,11 @@ function listMethods({ runtime, rows, live, places, signIns, cwd, version, clust
     "web.create": async (params) => {
       const { cwd: folder, model } = params;
       const prompt = requireText(params, "prompt");
-      const sessionId = await live.create({
+      const sessionId = await openSessions.create({
         cwd: typeof folder === "string" && folder !== "" ? folder : undefined,
         model: typeof model === "string" && model !== "" ? model : undefined,
       });
-      await live.request(sessionId, "session.send", { prompt });
+      await openSessions.request(sessionId, "session.send", { prompt });
       return { sessionId };
     },
     "web.search": async (params): Promise<readonly SessionHit[]> => {
@@ -68,7 +68,7 @@ function listMethods({ runtime, rows, live, places, signIns, cwd, version, clust
     /** The events of a session as its log reads now, up to a limit. */
     "web.events": async (params) => {
       const events: SessionEvent[] = [];
-      for await (const event of places.events(requireSessionId(params.sessionId))) {
+      for await (const event of locator.events(requireSessionId(params.sessionId))) {
         events.push(event);
         if (events.length >= MAX_EVENTS) break;
       }
@@ -77,8 +77,8 @@ function listMethods({ runtime, rows, live, places, signIns, cwd, version, clust
     /** The rows of the todo table. Nobody opens a session only to read them. */
     "web.todos": async (params) => {
       const sessionId = requireSessionId(params.sessionId);
-      if (!(await live.join(sessionId))) return { rows: [] };
-      return live.request(sessionId, "session.plan.readSqlTodos", {});
+      if (!(await openSessions.join(sessionId))) return { rows: [] };
+      return openSessions.request(sessionId, "session.plan.readSqlTodos", {});
     },
     "web.signIn": (params) => signIns.begin(requireSessionId(params.sessionId), requireText(params, "server")),
     "web.leaveSignIn": async (params) =>
@@ -91,11 +91,11 @@ function listMethods({ runtime, rows, live, places, signIns, cwd, version, clust
 }
 
 function fileMethods(parts: OwnParts): Methods {
-  const { runtime, places, disk, stamp } = parts;
+  const { runtime, locator, disk, stamp } = parts;
   const files = new SessionFiles(parts);
   const of = async (params: Params): Promise<string> => {
     const sessionId = requireSessionId(params.sessionId);
-    await places.requireHere(sessionId);
+    await locator.requireHere(sessionId);
     return sessionId;
   };
   const treeOf = (params: Params) => ({ taskId: requireText(params, "taskId"), isFork: params.isFork === true });

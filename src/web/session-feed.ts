@@ -43,8 +43,8 @@ export class SessionFeed {
   #timer: NodeJS.Timeout | undefined;
   #unreported: NodeJS.Timeout | undefined;
   readonly #stopWatching: () => void;
-  #isLive = false;
-  #isAsked = false;
+  #isOpen = false;
+  #isReadScheduled = false;
   #isClosed = false;
 
   /** `repeated` returns events that are not stored and that every new reader needs. */
@@ -70,8 +70,8 @@ export class SessionFeed {
   }
 
   /** The process of this feed has the session open: `onEvent` receives its events from now on. */
-  setLive(isLive: boolean): void {
-    this.#isLive = isLive;
+  setOpen(isLive: boolean): void {
+    this.#isOpen = isLive;
     if (!isLive) this.readNew();
   }
 
@@ -87,17 +87,17 @@ export class SessionFeed {
 
   /** Reads what was appended to the log. Cheap when there is nothing. */
   readNew(): void {
-    if (this.#isAsked || this.#isClosed) return;
-    if (this.#isLive) {
+    if (this.#isReadScheduled || this.#isClosed) return;
+    if (this.#isOpen) {
       this.#unreported ??= setTimeout(() => {
         this.#unreported = undefined;
         this.#then(() => this.#readUpTo(undefined));
       }, UNREPORTED_MS);
       return;
     }
-    this.#isAsked = true;
+    this.#isReadScheduled = true;
     this.#then(() => {
-      this.#isAsked = false;
+      this.#isReadScheduled = false;
       return this.#readUpTo(undefined);
     });
   }

@@ -18,12 +18,12 @@ import { discardWorktree, listWorktrees } from "../worktrees/worktree-remove.ts"
 import { worktreeState } from "../worktrees/worktree-state.ts";
 import { createWorktree } from "../worktrees/worktrees.ts";
 import type { ChangeStep, WorktreeRow } from "./api.ts";
-import type { LiveSessions } from "./live-sessions.ts";
+import type { OpenSessions } from "./open-sessions.ts";
 import { holdingProcess } from "./session-holder.ts";
 
 export interface FileParts {
   readonly runtime: Runtime;
-  readonly live: LiveSessions;
+  readonly openSessions: OpenSessions;
   readonly disk: Disk;
   readonly stamp: Stamp;
 }
@@ -113,14 +113,14 @@ export class SessionFiles {
     sessionId: string,
     eventId: string,
   ): Promise<{ sessionId: string; cwd: string | undefined; notice?: string }> {
-    const { runtime, live } = this.#parts;
+    const { runtime, openSessions } = this.#parts;
     const point = await this.#pointAt(sessionId, eventId);
     const toEventId = point.next === undefined ? {} : { toEventId: point.next };
     const { sessionId: forkId } = await runtime.forkSession({ sessionId, ...toEventId });
     if (point.cwd === undefined) return { sessionId: forkId, cwd: undefined };
     try {
       const cwd = await this.#filesAt(sessionId, { forkId, cwd: point.cwd, time: point.time });
-      await live.openIn(forkId, cwd);
+      await openSessions.openIn(forkId, cwd);
       return { sessionId: forkId, cwd };
     } catch (error) {
       if (!(error instanceof TroupeError)) throw error;
@@ -172,10 +172,11 @@ export class SessionFiles {
 
   /** Throws while the session is at work, here or elsewhere: it must not go on with files that change under it. */
   async #requireRest(sessionId: string): Promise<void> {
-    const { live } = this.#parts;
+    const { openSessions } = this.#parts;
     const holder = await holdingProcess(this.#parts.runtime.home, sessionId);
-    const isBusy = live.isOpen(sessionId)
-      ? ((await live.request(sessionId, "session.metadata.isProcessing", {})) as { processing?: boolean }).processing
+    const isBusy = openSessions.isOpen(sessionId)
+      ? ((await openSessions.request(sessionId, "session.metadata.isProcessing", {})) as { processing?: boolean })
+          .processing
       : holder !== undefined;
     if (!isBusy) return;
     throw new TroupeError("failed", "The session is busy.", { hint: "Stop it first, then undo." });

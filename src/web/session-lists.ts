@@ -1,4 +1,4 @@
-/** The lists of sessions of several places as one. The first place is always there; another one may be out of reach for a while. */
+/** The lists of sessions of several locations as one. The first location is always there; another one may be out of reach for a while. */
 import type { ListMessage, SessionRow } from "./api.ts";
 import type { SessionListRows } from "./session-rows.ts";
 
@@ -11,7 +11,7 @@ export class SessionLists {
     this.#others = others;
   }
 
-  /** Calls the listener with the whole list of the first place, then with what others add, and with changes. */
+  /** Calls the listener with the whole list of the first location, then with what others add, and with changes. */
   async follow(listener: (message: ListMessage) => void): Promise<() => void> {
     const stops = [this.#first.follow(listener)];
     await stops[0];
@@ -23,7 +23,7 @@ export class SessionLists {
     };
   }
 
-  /** Leaves out places that cannot be read. */
+  /** Leaves out locations that cannot be read. */
   async rows(): Promise<readonly SessionRow[]> {
     const others = await Promise.allSettled(this.#others.map((list) => list.rows()));
     const found = others.flatMap((one) => (one.status === "fulfilled" ? one.value : []));

@@ -1,6 +1,6 @@
 /**
- * The list of all sessions of a place, kept up to date while somebody looks at it. Summaries come from the store. Sessions
- * that the place chooses are folded too, so that their state and everything that waits for a person are known, whichever
+ * The list of all sessions of a location, kept up to date while somebody looks at it. Summaries come from the store. Sessions
+ * that the location chooses are folded too, so that their state and everything that waits for a person are known, whichever
  * process has them open.
  */
 import type { SessionEvent } from "../protocol/event.ts";
@@ -11,10 +11,10 @@ import type { View } from "../view/view.ts";
 import { blockedBy, openAttention } from "../view/waits.ts";
 import type { AttentionRow, ListMessage, SessionRow } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
-import type { Openness, SessionPlace } from "./session-place.ts";
+import type { OpenState, SessionLocation } from "./session-location.ts";
 
 export interface RowsOptions {
-  readonly place: SessionPlace;
+  readonly location: SessionLocation;
   readonly feeds: Feeds;
 }
 
@@ -52,7 +52,7 @@ export class SessionListRows {
 
   /** Calls the listener with the whole list, then with changes. Returns a function that ends it. */
   async follow(listener: (message: ListMessage) => void): Promise<() => void> {
-    // A place that is out of reach is looked at again.
+    // A location that is out of reach is looked at again.
     if (this.#listeners.size === 0) await this.#look().catch(() => false);
     this.#listeners.add(listener);
     const rows = [...this.#rows.values()].map(({ row }) => row);
@@ -60,7 +60,7 @@ export class SessionListRows {
     this.#plan(MIN_LOOK_MS);
     return () => {
       this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.#rest();
+      if (this.#listeners.size === 0) this.#stopUpdates();
     };
   }
 
@@ -78,11 +78,11 @@ export class SessionListRows {
 
   close(): void {
     this.#listeners.clear();
-    this.#rest();
+    this.#stopUpdates();
   }
 
   /** Stops while no tab is open: no timer, no file is watched. */
-  #rest(): void {
+  #stopUpdates(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#telling);
     this.#stopWatching?.();
@@ -104,14 +104,14 @@ export class SessionListRows {
       this.#due = Number.POSITIVE_INFINITY;
       // New and removed sessions are noticed at once. Where that cannot be, looks stay frequent.
       const onLost = (): void => (this.#stopWatching = undefined);
-      this.#stopWatching ??= this.#options.place.watch(() => this.#plan(TELL_MS), onLost);
+      this.#stopWatching ??= this.#options.location.watch(() => this.#plan(TELL_MS), onLost);
       const start = performance.now();
       void this.#look()
         .catch(() => true)
         .then((isChanged) => {
           this.#pause = isChanged || !this.#stopWatching ? MIN_LOOK_MS : Math.min(this.#pause * RARER, MAX_LOOK_MS);
           if (this.#listeners.size > 0)
-            this.#plan(Math.max(this.#pause, (performance.now() - start) * this.#options.place.lookShare));
+            this.#plan(Math.max(this.#pause, (performance.now() - start) * this.#options.location.pollShare));
         });
     }, ms);
     this.#timer.unref();
@@ -143,24 +143,24 @@ export class SessionListRows {
   }
 
   async #lookOnce(): Promise<boolean> {
-    const { place, feeds } = this.#options;
-    const revisions = await place.revisions();
+    const { location, feeds } = this.#options;
+    const revisions = await location.revisions();
     const changed = revisions.filter(({ sessionId, revision }) => this.#revisions.get(sessionId) !== revision);
     const known = new Set(revisions.map(({ sessionId }) => sessionId));
     const removed = [...this.#rows.keys()].filter((id) => !known.has(id));
     for (const id of removed) this.#drop(id);
     if (changed.length > 0) {
-      this.#summaries = new Map((await place.list()).map((summary) => [summary.sessionId, summary]));
+      this.#summaries = new Map((await location.list()).map((summary) => [summary.sessionId, summary]));
       for (const { sessionId, revision } of changed) {
         this.#revisions.set(sessionId, revision);
         feeds.readNew(sessionId);
       }
     }
     const before = [...this.#folded.keys()];
-    const folded = place.choose(revisions);
+    const folded = location.choose(revisions);
     await this.#foldThese(folded);
-    const told = new Set([...before, ...folded, ...changed.map(({ sessionId }) => sessionId)]);
-    return (await this.#tell(removed, [...told])) || changed.length > 0;
+    const changedIds = new Set([...before, ...folded, ...changed.map(({ sessionId }) => sessionId)]);
+    return (await this.#tell(removed, [...changedIds])) || changed.length > 0;
   }
 
   #drop(sessionId: string): void {
@@ -240,19 +240,19 @@ export class SessionListRows {
   async #rowOf(summary: SessionSummary): Promise<SessionRow> {
     const { sessionId: id, name, title, turns, costUsd } = summary;
     const view = this.#folded.get(id)?.view.view;
-    const open = await this.#options.place.holderOf(id, view !== undefined);
+    const open = await this.#options.location.holderOf(id, view !== undefined);
     const attention = view && open ? attentionOf(view, open) : [];
     const agents = view ? [...view.agents.values()].filter(({ kind }) => kind !== "sidekick") : [];
     return {
       id,
       turns,
-      ...placeOf(view, summary),
+      ...folderOf(view, summary),
       name: view?.session.name ?? name ?? title ?? "",
       model: view?.session.model ?? summary.model,
       state: stateOf(view, open, attention),
       holder: open?.holder,
       holderPid: open?.holderPid,
-      isInDatabase: this.#options.place.isDatabase,
+      isInDatabase: this.#options.location.isDatabase,
       work: open?.work,
       createdAt: Date.parse(summary.createdAt),
       updatedAt: Math.max(Date.parse(summary.updatedAt), view?.main.lastAt ?? 0),
@@ -265,8 +265,8 @@ export class SessionListRows {
   }
 }
 
-/** Returns the place of the session. A fork and a session that was resumed elsewhere are not where they began. */
-function placeOf(view: View | undefined, summary: SessionSummary): Pick<SessionRow, "cwd" | "branch" | "repository"> {
+/** Returns the folder of the session. A fork and a session that was resumed elsewhere are not where they began. */
+function folderOf(view: View | undefined, summary: SessionSummary): Pick<SessionRow, "cwd" | "branch" | "repository"> {
   const { cwd, branch, repository } = view?.session.cwd === undefined ? summary : view.session;
   return { cwd: cwd ?? summary.cwd, branch, repository };
 }
@@ -278,7 +278,7 @@ function knownCost({ main: { subtree } }: View): number | undefined {
 
 function stateOf(
   view: View | undefined,
-  open: Openness | undefined,
+  open: OpenState | undefined,
   attention: readonly AttentionRow[],
 ): SessionRow["state"] {
   if (!open) return "closed";
@@ -290,7 +290,7 @@ function stateOf(
 
 const nameOf = (id: string): string => (id === "" ? "main agent" : id);
 
-function attentionOf(view: View, { requests }: Openness): AttentionRow[] {
+function attentionOf(view: View, { requests }: OpenState): AttentionRow[] {
   return openAttention(view)
     .filter(({ id }) => requests?.has(id) !== false)
     .map((item) => ({

@@ -2,7 +2,7 @@
  * MCP servers of live sessions that need a sign-in, and the sign-in itself: the page gets the address, the browser comes
  * back to a port of this machine, and the session connects again.
  */
-import { fenced } from "../lib/text.ts";
+import { fenceText } from "../lib/text.ts";
 import { visible, visibleLine } from "../lib/visible.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
@@ -62,8 +62,8 @@ export class SignIns {
       title: `Sign in to ${visibleLine(name)}`,
       at,
       text: [
-        `This MCP server wants you to sign in. Its tools cannot be used before:\n\n${fenced(visible(name))}`,
-        ...(problem === undefined ? [] : [`The last sign-in failed:\n\n${fenced(visible(problem))}`]),
+        `This MCP server wants you to sign in. Its tools cannot be used before:\n\n${fenceText(visible(name))}`,
+        ...(problem === undefined ? [] : [`The last sign-in failed:\n\n${fenceText(visible(problem))}`]),
       ].join("\n\n"),
       agentId: undefined,
       path: [],

@@ -5,14 +5,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ListMessage, ReadyMessage } from "./api.ts";
 import type { Feeds } from "./feeds.ts";
-import type { Places } from "./places.ts";
 import type { FeedReader } from "./session-feed.ts";
 import type { SessionLists } from "./session-lists.ts";
+import type { SessionLocator } from "./session-locator.ts";
 
 export interface TabParts {
   readonly feeds: Feeds;
   readonly rows: SessionLists;
-  readonly places: Pick<Places, "isKnownInDatabase">;
+  readonly locator: Pick<SessionLocator, "isKnownInDatabase">;
   /** The tab shows this session: join it where that is possible. */
   onWatch(sessionId: string): void;
 }
@@ -23,7 +23,7 @@ const MAX_UNREAD = 4 * 1024 * 1024;
 export function serveTab(
   { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
   watched: { readonly sessionId: string | undefined; readonly after: number; readonly wantsList: boolean },
-  { feeds, rows, places, onWatch }: TabParts,
+  { feeds, rows, locator, onWatch }: TabParts,
 ): void {
   response.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" });
   response.write("retry: 1000\n\n");
@@ -47,10 +47,10 @@ export function serveTab(
       take(events, last) {
         if (isClosed) return false;
         const isReady = write(`event: events\nid: ${last}\ndata: {"events":[${events.join(",")}]}\n\n`);
-        return isReady ? true : drained(response);
+        return isReady ? true : whenDrained(response);
       },
       caughtUp() {
-        const about: ReadyMessage = { isInDatabase: places.isKnownInDatabase(sessionId) };
+        const about: ReadyMessage = { isInDatabase: locator.isKnownInDatabase(sessionId) };
         write(`event: ready\ndata: ${JSON.stringify(about)}\n\n`);
       },
     };
@@ -66,7 +66,7 @@ export function serveTab(
 }
 
 /** Resolves with false when the tab has gone. */
-function drained(response: ServerResponse): Promise<boolean> {
+function whenDrained(response: ServerResponse): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed) return resolve(false);
     response.once("drain", () => resolve(true));

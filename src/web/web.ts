@@ -3,7 +3,7 @@
  * `page/` is what runs in the browser. Nothing of it is loaded by other commands.
  *
  * Events of sessions come from their logs (`session-feed.ts`), whichever process writes them. Commands go through the
- * contract that client programs use (`calls.ts`, `live-sessions.ts`). `http.ts` and `access.ts` decide who may talk to it.
+ * contract that client programs use (`calls.ts`, `open-sessions.ts`). `http.ts` and `access.ts` decide who may talk to it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Disk } from "../lib/node/disk.ts";
@@ -18,11 +18,11 @@ import type { WebCluster } from "./cluster/cluster.ts";
 import type { RequestListener } from "./cluster/watched-rows.ts";
 import { Feeds } from "./feeds.ts";
 import { type HttpListener, listen, type Routes, serve } from "./http.ts";
-import { LiveSessions } from "./live-sessions.ts";
+import { OpenSessions } from "./open-sessions.ts";
 import { ownMethods } from "./own-methods.ts";
-import { Places } from "./places.ts";
 import { SessionLists } from "./session-lists.ts";
-import { localPlace, type SessionPlace } from "./session-place.ts";
+import { localLocation, type SessionLocation } from "./session-location.ts";
+import { SessionLocator } from "./session-locator.ts";
 import { SessionListRows } from "./session-rows.ts";
 import { SignIns } from "./sign-ins.ts";
 import { serveTab } from "./tab-stream.ts";
@@ -58,12 +58,12 @@ export async function startWeb(options: WebOptions): Promise<Web> {
   const assets = await readAssets(options.assets);
   const cluster = await clusterOf(options, (sessionId, asked) => parts.feeds.announce(sessionId, asked));
   const parts: SessionParts = sessionParts(options, cluster);
-  const { feeds, live, signIns, rows } = parts;
+  const { feeds, openSessions, signIns, rows } = parts;
   const own = { ...ownMethods({ ...options, ...parts, cluster }), ...cluster?.methods };
-  const tabs = { ...parts, onWatch: (sessionId: string) => void live.join(sessionId).catch(() => undefined) };
+  const tabs = { ...parts, onWatch: (sessionId: string) => void openSessions.join(sessionId).catch(() => undefined) };
 
   const call = (body: string): Promise<string> =>
-    answerCall(body, { live, own, request: (method, params) => client.request(method, params) });
+    answerCall(body, { openSessions, own, request: (method, params) => client.request(method, params) });
   let access: PageAccess | undefined;
   const handle = (incoming: IncomingMessage, response: ServerResponse): void => {
     if (!access) return void response.destroy();
@@ -82,7 +82,7 @@ export async function startWeb(options: WebOptions): Promise<Web> {
       signIns.close();
       await listening.close();
       feeds.close();
-      await live.close();
+      await openSessions.close();
       await cluster?.close();
       await runtime.close();
     },
@@ -90,9 +90,9 @@ export async function startWeb(options: WebOptions): Promise<Web> {
 }
 
 interface SessionParts {
-  readonly places: Places;
+  readonly locator: SessionLocator;
   readonly feeds: Feeds;
-  readonly live: LiveSessions;
+  readonly openSessions: OpenSessions;
   readonly signIns: SignIns;
   readonly rows: SessionLists;
 }
@@ -104,27 +104,27 @@ function sessionParts(
 ): SessionParts {
   const { home, store } = runtime;
   const onLock = (sessionId: string): void => rows.changed(sessionId);
-  const places = new Places({ home, store, database: cluster?.sessions, onLock });
-  const feeds: Feeds = new Feeds((sessionId) => places.sourceOf(sessionId));
-  const live: LiveSessions = new LiveSessions({
+  const locator = new SessionLocator({ home, store, database: cluster?.sessions, onLock });
+  const feeds: Feeds = new Feeds((sessionId) => locator.sourceOf(sessionId));
+  const openSessions: OpenSessions = new OpenSessions({
     client,
     home,
     cwd,
     database: cluster && {
-      has: (sessionId) => places.isInDatabase(sessionId),
+      has: (sessionId) => locator.isInDatabase(sessionId),
       client: () => cluster.sessions.client(),
     },
     onEvent(sessionId, event) {
       feeds.onEvent(sessionId, event);
       // Sign-ins to the MCP servers of a worker are not for this machine.
-      if (!places.isKnownInDatabase(sessionId)) signIns.onEvent(sessionId, event);
+      if (!locator.isKnownInDatabase(sessionId)) signIns.onEvent(sessionId, event);
     },
     onOpen(sessionId) {
-      feeds.setLive(sessionId, true);
+      feeds.setOpen(sessionId, true);
       rows.changed(sessionId);
     },
     onClose(sessionId) {
-      feeds.setLive(sessionId, false);
+      feeds.setOpen(sessionId, false);
       signIns.forget(sessionId);
       rows.changed(sessionId);
     },
@@ -132,15 +132,15 @@ function sessionParts(
   const signIns = new SignIns({
     environment,
     folderOf: async (sessionId) => (await store.list()).find((one) => one.sessionId === sessionId)?.cwd ?? cwd,
-    reconnect: (sessionId, serverName) => live.request(sessionId, "session.mcp.restartServer", { serverName }),
+    reconnect: (sessionId, serverName) => openSessions.request(sessionId, "session.mcp.restartServer", { serverName }),
     onChange: (sessionId) => rows.changed(sessionId),
   });
-  const listOf = (place: SessionPlace): SessionListRows => new SessionListRows({ place, feeds });
+  const listOf = (location: SessionLocation): SessionListRows => new SessionListRows({ location, feeds });
   const rows: SessionLists = new SessionLists(
-    listOf(localPlace({ store, home, live, signIns })),
-    ...(cluster ? [listOf(cluster.place(places))] : []),
+    listOf(localLocation({ store, home, openSessions, signIns })),
+    ...(cluster ? [listOf(cluster.location(locator))] : []),
   );
-  return { places, feeds, live, signIns, rows };
+  return { locator, feeds, openSessions, signIns, rows };
 }
 
 /** Nothing that talks to a database is loaded without one. */

@@ -189,7 +189,7 @@ type Scope = Parameters<typeof openAsIs>[1];
 async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boolean }): Promise<void> {
   const { path, goal } = step;
   try {
-    const now = await compared(step);
+    const now = await compareEntry(step);
     if (now === "done") return;
     if (now.kind !== "missing" && (goal.kind !== "file" || now.kind === "folder"))
       await at(path, scope, (target) => target.remove());
@@ -198,7 +198,7 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
     const content = await contentOf(step.source);
     if (content === undefined) throw new TroupeError("storage", `${step.source} can no longer be read.`);
     await at(path, scope, async (target) => {
-      if ((await compared(step)) !== "done") await target.write(content, { mode: goal.mode });
+      if ((await compareEntry(step)) !== "done") await target.write(content, { mode: goal.mode });
     });
   } catch (error) {
     if (!isBack || !(error instanceof PathError)) throw error;
@@ -206,7 +206,7 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
 }
 
 /** Returns the current entry, or "done". Throws if it is neither version nor missing, the state between them. */
-async function compared({ path, goal, other }: Step): Promise<PathState | "done"> {
+async function compareEntry({ path, goal, other }: Step): Promise<PathState | "done"> {
   const now = await entryAt(path);
   if (sameEntry(now, goal) || (goal.kind === "folder" && now.kind === "missing")) return "done";
   if (now.kind === "folder" && goal.kind === "missing") return "done"; // it came with files that are already removed

@@ -79,12 +79,12 @@ export async function gitCode(checkout: GitCheckout, args: readonly string[], wo
   try {
     return await gitAt(checkout, args, work);
   } catch (error) {
-    if (error instanceof GitFailure) throw explained(error, work.to);
+    if (error instanceof GitFailure) throw explainFailure(error, work.to);
     throw error;
   }
 }
 
-export function explained(failure: GitFailure, to: string): TroupeError {
+export function explainFailure(failure: GitFailure, to: string): TroupeError {
   const { message, reason } = failure;
   const options = { cause: failure };
   if (reason === "abort") return new TroupeError("interrupted", `Stopped before it could ${to}.`, options);

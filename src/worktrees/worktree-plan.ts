@@ -60,7 +60,7 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
   const compared = uncommitted.filter((path) => !secret.has(path));
   const ours = onto === "commit" ? head : await filesTree(record, { head, paths: compared, request });
   const { merged, conflicts } = await mergeTrees(main, { base, ours, theirs: tip.tree, signal });
-  const changes = bounded(await treeChanges(main, ours, merged));
+  const changes = requireFew(await treeChanges(main, ours, merged));
   const differing = new Set((await treeChanges(main, base, ours)).map(({ path }) => path));
   const touched = new Set([...changes.map(({ path }) => path), ...conflicts.map(({ path }) => path)]);
   const isLost = (path: string): boolean =>
@@ -71,7 +71,7 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
     merged,
     changes,
     conflicts,
-    brought: bounded(await treeChanges(main, base, tip.tree)).map(({ path }) => path),
+    brought: requireFew(await treeChanges(main, base, tip.tree)).map(({ path }) => path),
     dirty: [...uncommitted.filter(isLost), ...unmerged.filter((path) => !isLost(path))],
   };
 }
@@ -141,7 +141,7 @@ async function treeChanges(checkout: GitCheckout, from: string, to: string): Pro
   return changes;
 }
 
-function bounded(changes: readonly TreeChange[]): readonly TreeChange[] {
+function requireFew(changes: readonly TreeChange[]): readonly TreeChange[] {
   if (changes.length <= MAX_FILES) return changes;
   throw new TroupeError("limit", `More than ${MAX_FILES} files differ.`, {
     hint: "Merge the branch of the worktree with git itself.",

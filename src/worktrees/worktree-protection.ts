@@ -1,6 +1,6 @@
 /** Finds changes of a merge that the user must agree to: protected names, and links that lead to them. */
 import { dirname, join, resolve } from "node:path";
-import { caseFold } from "../permissions/fold.ts";
+import { caseFold } from "../permissions/case-fold.ts";
 import { linkedPaths } from "../permissions/linked-paths.ts";
 import {
   type ProtectedPaths,

@@ -44,7 +44,7 @@ export async function removeWorktree(
       to,
       accept: [0, 128],
     });
-    if (removed.code !== 0 && (await registered(checkout)).some(({ path }) => path === root)) {
+    if (removed.code !== 0 && (await listRegistered(checkout)).some(({ path }) => path === root)) {
       throw new TroupeError("failed", `git did not remove the worktree ${root}.`, {
         hint: "Try `git worktree remove --force`.",
       });
@@ -79,7 +79,7 @@ export async function listWorktrees({ folder }: { folder: string }): Promise<Lis
   }));
   const known = new Set(records.map(({ root }) => root));
   for (const common of new Set(records.map((record) => record.common))) {
-    const entries = isFolder(common) ? await registered({ gitDir: common, workTree: folder }) : [];
+    const entries = isFolder(common) ? await listRegistered({ gitDir: common, workTree: folder }) : [];
     for (const { path, branch } of entries) {
       const isOurs = path.startsWith(`${folder}/`) && !known.has(path);
       if (isOurs) listed.push({ taskId: undefined, root: path, branch, state: "stray" });
@@ -88,7 +88,7 @@ export async function listWorktrees({ folder }: { folder: string }): Promise<Lis
   return listed;
 }
 
-async function registered(checkout: GitCheckout): Promise<{ path: string; branch: string | undefined }[]> {
+async function listRegistered(checkout: GitCheckout): Promise<{ path: string; branch: string | undefined }[]> {
   const listing = await git(checkout, ["worktree", "list", "--porcelain", "-z"], { to: "list the worktrees" });
   return listing.split("\0\0").flatMap((entry) => {
     const fields = entry.split("\0");

@@ -57,7 +57,7 @@ describe("fork", () => {
       const last = requests().at(-1);
       expect(last && texts(last).slice(1)).toEqual(["go on", "second answer", "and here?"]);
       // What the first session did to files can be taken back in the fork too.
-      const [first] = await second.history.rewinds.points();
+      const [first] = await second.record.rewinds.points();
       expect(first).toMatchObject({ userMessage: "make it", fileCount: 1 });
       expectPaired(second.events);
       await second.close();
@@ -80,7 +80,7 @@ describe("fork", () => {
       await expect.poll(() => heard.some(({ type }) => type === "troupe.message_queued")).toBe(true);
 
       const whole = await runtime.forkSession({ sessionId: session.id, session, name: "whole" });
-      const [, second] = await session.history.rewinds.points();
+      const [, second] = await session.record.rewinds.points();
       const part = await runtime.forkSession({ sessionId: session.id, session, toEventId: second?.eventId ?? "" });
       gate.resolve();
       expect([(await working).kind, (await queued).kind]).toEqual(["done", "done"]);

@@ -10,7 +10,7 @@ import { dataOf } from "../support/stage.ts";
 import { of, onStage, type Stage, starts, texts } from "./stage.ts";
 
 const pointOf = async (session: Session, words: string): Promise<string> => {
-  const found = (await session.history.rewinds.points()).find(({ userMessage }) => userMessage === words);
+  const found = (await session.record.rewinds.points()).find(({ userMessage }) => userMessage === words);
   if (!found) throw new Error(`no message "${words}"`);
   return found.eventId;
 };
@@ -32,11 +32,11 @@ describe("rewind", () => {
       const { session, heard, requests, runtime } = stage;
       await ask(session, "first", "second", "third");
       const before = session.events;
-      const cost = session.history.budget.session;
+      const cost = session.record.budget.session;
       const target = await pointOf(session, "second");
       const place = before.findIndex(({ id }) => id === target);
       const eventsRemoved = before.length - place;
-      expect(await session.history.rewinds.rewind(target)).toEqual({
+      expect(await session.record.rewinds.rewind(target)).toEqual({
         ...{ outcome: "success", eventsRemoved, restoredFiles: [], skippedFiles: [] },
       });
 
@@ -44,7 +44,7 @@ describe("rewind", () => {
       expect(session.events.at(-1)).toMatchObject({ type: "troupe.rewound", parentId: before[place - 1]?.id });
       const told = heard.filter(({ type }) => type === "session.snapshot_rewind");
       expect(told).toMatchObject([{ ephemeral: true, data: { upToEventId: target, eventsRemoved } }]);
-      expect(session.history.budget.session).toEqual(cost);
+      expect(session.record.budget.session).toEqual(cost);
 
       await ask(session, "instead");
       const last = requests().at(-1);
@@ -52,7 +52,7 @@ describe("rewind", () => {
       expect(idsOf((await runtime.store.read(session.id)).events)).toEqual(idsOf(session.events));
 
       const again = await stage.reopen();
-      expect(again.history.budget.session).toEqual({ ...session.history.budget.session });
+      expect(again.record.budget.session).toEqual({ ...session.record.budget.session });
       await ask(again, "and now?");
       const resumed = requests().at(-1);
       expect(resumed && texts(resumed)).toEqual(["first", "one", "instead", "another two", "and now?"]);
@@ -66,13 +66,13 @@ describe("rewind", () => {
       const { session, requests } = stage;
       await ask(session, "first", "second");
       const whole = idsOf(session.events);
-      await session.history.rewinds.rewind(await pointOf(session, "second"));
+      await session.record.rewinds.rewind(await pointOf(session, "second"));
       await ask(session, "other");
       const written = linesOf(stage).map((line) => (JSON.parse(line) as SessionEvent).id);
       expect(whole.filter((id) => !written.includes(id))).toEqual([]);
-      expect(await session.history.rewinds.past()).toMatchObject([{ userMessage: "second", hadFiles: false }]);
+      expect(await session.record.rewinds.past()).toMatchObject([{ userMessage: "second", hadFiles: false }]);
 
-      expect(await session.history.rewinds.restore()).toMatchObject({ outcome: "success" });
+      expect(await session.record.rewinds.restore()).toMatchObject({ outcome: "success" });
       expect(idsOf(session.events).slice(0, -1)).toEqual(whole);
       await ask(session, "third");
       const last = requests().at(-1);
@@ -80,9 +80,9 @@ describe("rewind", () => {
 
       // The restoring itself can be taken back: the other branch is there too.
       const again = await stage.reopen();
-      const [restoring] = await again.history.rewinds.past();
-      await again.history.rewinds.restore({ rewindId: restoring?.rewindId ?? "" });
-      expect((await again.history.rewinds.points()).map(({ userMessage }) => userMessage)).toEqual(["first", "other"]);
+      const [restoring] = await again.record.rewinds.past();
+      await again.record.rewinds.restore({ rewindId: restoring?.rewindId ?? "" });
+      expect((await again.record.rewinds.points()).map(({ userMessage }) => userMessage)).toEqual(["first", "other"]);
     });
   });
 
@@ -101,7 +101,7 @@ describe("rewind", () => {
       await ask(session, "make", "change", "remove");
       const at = (path: string): string => join(folder, path);
       writeFileSync(at("theirs.txt"), "a person's");
-      const points = await session.history.rewinds.points();
+      const points = await session.record.rewinds.points();
       expect(
         points.map(({ userMessage, fileCount, canRestoreFiles, turnChangedFiles, linesAdded, linesRemoved }) => [
           ...[userMessage, fileCount, canRestoreFiles, turnChangedFiles, linesAdded, linesRemoved],
@@ -112,7 +112,7 @@ describe("rewind", () => {
         ["remove", 1, true, true, 0, 1],
       ]);
       const target = await pointOf(session, "change");
-      const preview = await session.history.rewinds.preview(target);
+      const preview = await session.record.rewinds.preview(target);
       expect(preview.files.map(({ path, changeType }) => [path.slice(folder.length + 1), changeType]).sort()).toEqual([
         ["kept.txt", "deleted"],
         ["new/made.txt", "created"],
@@ -120,7 +120,7 @@ describe("rewind", () => {
       expect(preview.skipped).toEqual([at("theirs.txt")]);
       expect(existsSync(at("kept.txt"))).toBe(false);
 
-      const rewound = await session.history.rewinds.rewind(target, { files: true });
+      const rewound = await session.record.rewinds.rewind(target, { files: true });
       expect(rewound).toMatchObject({
         outcome: "success",
         skippedFiles: [{ path: at("theirs.txt"), reason: "user-modified" }],
@@ -130,13 +130,13 @@ describe("rewind", () => {
       expect(existsSync(at("new"))).toBe(false);
       expect(readFileSync(at("theirs.txt"), "utf8")).toBe("a person's");
 
-      expect(await session.history.rewinds.restore({ files: true })).toMatchObject({
+      expect(await session.record.rewinds.restore({ files: true })).toMatchObject({
         outcome: "success",
         skippedFiles: [],
       });
       expect(existsSync(at("kept.txt"))).toBe(false);
       expect(readFileSync(at("new/made.txt"), "utf8")).toBe("x\ny\n");
-      expect((await session.history.rewinds.points()).map(({ userMessage }) => userMessage)).toEqual([
+      expect((await session.record.rewinds.points()).map(({ userMessage }) => userMessage)).toEqual([
         "make",
         "change",
         "remove",
@@ -168,7 +168,7 @@ describe("rewind", () => {
       await schedules?.add({ ...later, recurring: true });
       expect(session.agents.tasks?.list()).toHaveLength(1);
 
-      await session.history.rewinds.rewind(await pointOf(session, "delegate"));
+      await session.record.rewinds.rewind(await pointOf(session, "delegate"));
       expect(session.agents.tasks?.list()).toEqual([]);
       expect(session.mainAgent.modes.current).toBe("interactive");
       // What ended meanwhile stays ended, what was made meanwhile is gone.
@@ -196,11 +196,11 @@ describe("rewind", () => {
       const target = await pointOf(session, "first");
       const busy = session.sendAndWait({ prompt: "second" });
       await expect.poll(() => heard.filter(({ type }) => type === "assistant.turn_start").length).toBe(2);
-      expect(await session.history.rewinds.rewind(target)).toMatchObject({ outcome: "session-busy" });
+      expect(await session.record.rewinds.rewind(target)).toMatchObject({ outcome: "session-busy" });
       gate.resolve();
       expect(await busy).toMatchObject({ kind: "done", answer: "two" });
-      await expect(session.history.rewinds.rewind("nowhere")).rejects.toThrow("Event nowhere not found");
-      await expect(session.history.rewinds.rewind(session.events[0]?.id ?? "")).rejects.toThrow("before its beginning");
+      await expect(session.record.rewinds.rewind("nowhere")).rejects.toThrow("Event nowhere not found");
+      await expect(session.record.rewinds.rewind(session.events[0]?.id ?? "")).rejects.toThrow("before its beginning");
       expect(dataOf(session.events, "troupe.rewound")).toEqual([]);
     });
   });
@@ -210,7 +210,7 @@ describe("rewind", () => {
     await onStage(steps, { files: { "a.txt": "alpha" } }, async ({ session, requests }) => {
       await ask(session, "look");
       const end = session.events.find(({ type }) => type === "tool.execution_complete");
-      await session.history.rewinds.rewind(end?.id ?? "");
+      await session.record.rewinds.rewind(end?.id ?? "");
       expectPaired(session.events);
       await ask(session, "once more");
       const roles = requests()

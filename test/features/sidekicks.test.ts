@@ -465,8 +465,8 @@ describe("the cost of sidekicks", () => {
       await session.sendAndWait({ prompt: "look" });
       await until(() => ends(session).length === 1);
       expect(ends(session)).toEqual(["limit"]);
-      expect(session.history.budget.session.calls).toBe(3);
-      expect(session.history.budget.session.costUsd).toBeGreaterThan(0);
+      expect(session.record.budget.session.calls).toBe(3);
+      expect(session.record.budget.session.costUsd).toBeGreaterThan(0);
     });
   });
 

@@ -50,8 +50,8 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "consolidation-recurses",
     file: "src/runtime/knowledge/shutdown-consolidation.ts",
-    find: "if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined)",
-    replace: "if (session.history.detachedFrom !== undefined)",
+    find: "if (environment[PARENT_SESSION] || session.record.detachedFrom !== undefined)",
+    replace: "if (session.record.detachedFrom !== undefined)",
     test: "test/features/board-shutdown.test.ts",
     title: "MEM-41 MEM-43 the end of a session in a process for consolidation starts no other one",
     why: "Each consolidation would start another.",

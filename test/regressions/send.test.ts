@@ -83,7 +83,7 @@ describe("A session", () => {
     const { session } = await stage([says("x")], { releaseResources: () => Promise.reject(new Error("shell stuck")) });
     await session.sendAndWait({ prompt: "one" });
     let closed = false;
-    const { log } = session.history;
+    const { log } = session.record;
     const close = log.close.bind(log);
     log.close = async () => {
       closed = true;

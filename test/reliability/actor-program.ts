@@ -59,7 +59,7 @@ const options = {
   grants: memoryGrants(),
 };
 const session = await (mode === "create" ? Session.create(options) : Session.resume(options));
-session.history.follow((event) => {
+session.record.follow((event) => {
   if (!event.ephemeral) writeSync(1, `${event.id}\n`);
 });
 for (let round = 0; round < rounds; round++) {

@@ -164,7 +164,7 @@ async function checkRecovery(at: number): Promise<void> {
   cpSync(root, whole, { recursive: true });
   const expected = await acceptPrompt(whole);
   const states = statesOf(expected);
-  const { length: steps } = expected.session.events.slice(expected.session.history.inherited);
+  const { length: steps } = expected.session.events.slice(expected.session.record.inherited);
   await expected.session.close();
   const points = slow ? Array.from({ length: steps }, (_, index) => index + 1) : [Math.ceil(steps / 2)];
   for (const point of points) {

@@ -19,7 +19,7 @@ const session = await openAgentPool({
   tools: [actIn(root)],
   ...(last !== "0" && { isLast }),
 });
-session.history.follow((event) => {
+session.record.follow((event) => {
   if (!event.ephemeral) writeSync(1, `${event.id}\n`);
 });
 const work: Record<string, () => Promise<unknown>> = {

@@ -137,7 +137,7 @@ async function restored(home: string, disk: Disk): Promise<void> {
 async function checkWhole(home: string): Promise<void> {
   const runtime = createRuntime({ environment: { HOME: folder.path }, home });
   const session = await runtime.resumeSession(ID, { cwd: work, model: { name: "understudy" } });
-  const messages = (await session.history.rewinds.points()).map(({ userMessage }) => userMessage);
+  const messages = (await session.record.rewinds.points()).map(({ userMessage }) => userMessage);
   expectPaired(session.events);
   await session.close();
   await runtime.close();

@@ -156,7 +156,7 @@ describe("attachments of a message", () => {
       );
       const body = server.requests[0]?.body as { messages?: object[]; input?: object[] };
       expect((body.messages ?? body.input)?.at(-1)).toMatchObject({ role: "user", content });
-      const log = await readFile(join(session.history.log.directory, "events.jsonl"), "utf8");
+      const log = await readFile(join(session.record.log.directory, "events.jsonl"), "utf8");
       expect(log).not.toContain(DOT);
       expect(dataOf(session.events, "user.message")[0]?.attachments?.[0]).toMatchObject({
         ...{ type: "blob", mimeType: "image/png", displayName: "dot.png", byteLength: 70 },
@@ -242,7 +242,7 @@ it("a prompt has its time where that is requested, and the log has only its text
     await session.sendAndWait({ prompt: "Look." });
     expect(shown(server)).toMatch(/^<current_datetime>\d{4}-\d\d-\d\dT[\d:.]+Z<\/current_datetime>\n\nLook\.$/);
     expect(dataOf(session.events, "user.message")[0]?.content).toBe("Look.");
-    expect(session.history.title).toBe("Look.");
+    expect(session.record.title).toBe("Look.");
   }));
 
 it("a prompt has its time before its attachments", () =>

@@ -520,6 +520,6 @@ describe("AI credits of a session", () => {
         ),
       ]);
       expect(dataOf(session.events, "session.warning")).toMatchObject([{ warningType: "limits" }]);
-      expect(session.history.title).toBe("hello");
+      expect(session.record.title).toBe("hello");
     }));
 });

@@ -50,7 +50,7 @@ describe("autopilot", () => {
       });
       expect(existsSync(join(folder, "a.txt"))).toBe(true);
       expect(requests(session).map(({ source }) => source)).toEqual([undefined, "autopilot"]);
-      expect(session.history.title).toBe("make a.txt");
+      expect(session.record.title).toBe("make a.txt");
     });
   });
 

@@ -5,7 +5,7 @@ import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls, together, withUsage } from "../../src/model/faux/faux-step.ts";
 import { type ModelRequest, noUsage, type Usage } from "../../src/model/provider.ts";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
-import { AgentUsage, sharesOf } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../../src/session/budget/agent-usage.ts";
 import { Budget, type Limits } from "../../src/session/budget/budget.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { agent } from "../support/agent.ts";
@@ -27,7 +27,7 @@ describe("the budget of a tree of agents", () => {
     const { session, model } = await agentPool([three, says("enough"), otherwise(slowly)], { limits: { turns: 6 } });
     await session.sendAndWait({ prompt: "go" });
     expect(model.requests.length).toBe(6);
-    expect(session.history.budget.run.calls).toBe(6);
+    expect(session.record.budget.run.calls).toBe(6);
     const reasons = session.agents.tasks?.list().map(({ reason }) => reason);
     expect(reasons).toContain("limit");
     expect(dataOf(session.events, "troupe.limit_reached")).toHaveLength(1);
@@ -54,7 +54,7 @@ describe("the budget of a tree of agents", () => {
     );
     const done = session.sendAndWait({ prompt: "go" });
     await expect.poll(() => session.agents.tasks?.view("small")?.status).toBe("failed");
-    expect(session.history.budget.reservations.reserved(undefined).tokens).toBeGreaterThan(4_096);
+    expect(session.record.budget.reservations.reserved(undefined).tokens).toBeGreaterThan(4_096);
     expect(session.agents.tasks?.get("small")?.error).toMatch(
       /reserved by running calls, \d+ tokens requested \(--max-tokens\)/,
     );
@@ -64,7 +64,7 @@ describe("the budget of a tree of agents", () => {
     expect(session.agents.tasks?.view("small")).toMatchObject({ status: "failed", reason: "limit" });
     expect((await session.agents.tasks?.report("small"))?.answers).toMatchObject([{ response: "so far" }]);
     expect(session.agents.tasks?.view("big")).toMatchObject({ status: "completed" });
-    expect(session.history.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
+    expect(session.record.budget.reservations.reserved(undefined)).toEqual({ turns: 0, tokens: 0, costUsd: 0 });
   });
 
   it("the budget of a tree of agents counts the usage of children against the share of their parent", async () => {
@@ -157,8 +157,8 @@ describe("the budget of a tree of agents", () => {
     const main = usageOf(session.events, undefined);
     const costs = [main.costUsd, ...leaves.map((usage) => usage?.costUsd ?? Number.NaN)];
     expect(rounded(costs.reduce((sum, cost) => sum + cost, 0))).toBe(rounded(total));
-    expect(session.history.budget.session.costUsd).toBe(rounded(total));
-    expect(session.history.budget.session.usage.inputTokens).toBe(
+    expect(session.record.budget.session.costUsd).toBe(rounded(total));
+    expect(session.record.budget.session.usage.inputTokens).toBe(
       counted.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
     );
     for (const id of ["one", "deep", "two", "three"]) {

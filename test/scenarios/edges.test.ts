@@ -95,7 +95,7 @@ describe("an abort", () => {
     session.abort();
     expect((await sent).kind).toBe("aborted");
     expect(dataOf(session.events, "assistant.turn_start")).toHaveLength(model.requests.length);
-    expect(session.history.budget.run.calls).toBe(model.requests.length);
+    expect(session.record.budget.run.calls).toBe(model.requests.length);
   });
 
   it("an abort ends a run whose provider ignores it", async () => {

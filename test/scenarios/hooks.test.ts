@@ -267,7 +267,7 @@ describe("hooks around a session", () => {
     await staged.session.sendAndWait({ prompt: "go" });
     expect(staged.model.requests[0]?.messages.map(({ content }) => content)).toEqual(["house rules", "GO", "a hint"]);
     expect(dataOf(staged.session.events, "user.message")[1]).toMatchObject({ content: "go", transformedContent: "GO" });
-    expect(staged.session.history.title).toBe("go");
+    expect(staged.session.record.title).toBe("go");
   });
 
   it("a userPromptSubmitted hook may answer in place of the model", async () => {

@@ -23,7 +23,7 @@ describe("a notice to the agent", () => {
       "root assistant.message",
       "root assistant.turn_end",
     ]);
-    expect(session.history.title).toBe("hi");
+    expect(session.record.title).toBe("hi");
   });
 
   it("a notice reaches a working agent before its next model call", async () => {

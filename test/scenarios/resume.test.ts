@@ -34,8 +34,8 @@ describe("LOOP-20: resume", () => {
         { role: "assistant", content: "one", calls: [] },
         { role: "user", content: "second" },
       ]);
-      expect(second.session.history.budget.session.calls).toBe(3);
-      expect(second.session.history.budget.run.calls).toBe(1);
+      expect(second.session.record.budget.session.calls).toBe(3);
+      expect(second.session.record.budget.run.calls).toBe(1);
       await second.session.close();
     }));
 

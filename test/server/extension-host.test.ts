@@ -112,7 +112,7 @@ it("closing waits for extensions that failed before and have not exited yet", as
   const finish = stopSlowly();
   for (const connection of connections) {
     connection.close("It was noisy.");
-    await host.left(connection);
+    await host.handleDisconnect(connection);
   }
   expect(host.list).toMatchObject([{ status: "failed" }]);
   let isClosed = false;

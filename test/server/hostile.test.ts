@@ -167,7 +167,7 @@ describe("a client that does not keep up", () => {
   }
 
   it("a client that does not keep up loses message deltas, and is notified once it reads again", async () => {
-    const { connection, output } = slow({ slowBytes: 1000, lostBytes: 100_000 });
+    const { connection, output } = slow({ slowBytes: 1000, maxUnreadBytes: 100_000 });
     tell(connection, 2000, false);
     tell(connection, 10, true);
     tell(connection, 10, true);
@@ -181,14 +181,14 @@ describe("a client that does not keep up", () => {
   });
 
   it("a client that is too far behind, stops half-way, or never authenticates is disconnected", async () => {
-    const behind = slow({ slowBytes: 1000, lostBytes: 5000 });
+    const behind = slow({ slowBytes: 1000, maxUnreadBytes: 5000 });
     tell(behind.connection, 6000, false);
     expect(behind.connection.isClosed).toBe(true);
     expect(behind.trouble[0]).toContain("did not read");
     const halting = slow({ stallMs: 20 });
     halting.input.write("Content-Length: 10\r\n\r\n{");
     await expect.poll(() => halting.connection.isClosed).toBe(true);
-    const silent = slow({ greetingMs: 20 }, true);
+    const silent = slow({ handshakeMs: 20 }, true);
     await expect.poll(() => silent.connection.isClosed).toBe(true);
     const fine = slow({ stallMs: 20 });
     fine.input.write(frame('{"jsonrpc":"2.0","id":1,"method":"ping"}'));

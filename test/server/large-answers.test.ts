@@ -5,7 +5,7 @@ import { encodeFrame, FrameReader } from "../../src/protocol/rpc/frame.ts";
 import { ClientConnection } from "../../src/server/connection.ts";
 import { encodeAnswer } from "../../src/server/large-answer.ts";
 
-const limits = { slowBytes: 100_000, lostBytes: 1_000_000 };
+const limits = { slowBytes: 100_000, maxUnreadBytes: 1_000_000 };
 
 function connect(result: unknown, more: object = {}) {
   const input = new PassThrough();

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { LiveSession } from "../../src/server/sessions/live-session.ts";
+import type { HostedSession } from "../../src/server/sessions/hosted-session.ts";
 import { UnusedSessions } from "../../src/server/sessions/unused-sessions.ts";
 
 /** One open session, and what is done with it. */
@@ -18,16 +18,16 @@ function stage({ canWatch = true, clients = 1 } = {}) {
     touchedAt: performance.now(),
     isParked: false,
     clients: state,
-    session: { history: { log: { directory: "/nowhere" } } },
+    session: { record: { log: { directory: "/nowhere" } } },
     get isBusy() {
       return state.isBusy;
     },
     async handOver() {
       done.push("handed over");
     },
-  } as unknown as LiveSession;
+  } as unknown as HostedSession;
   const unused = new UnusedSessions({
-    live: new Map([["s", live]]),
+    hosted: new Map([["s", live]]),
     idleMs: undefined,
     handOver: {
       isAskedFor: () => state.isAsked,

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { noUsage } from "../../src/model/provider.ts";
-import { AgentUsage, sharesOf } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../../src/session/budget/agent-usage.ts";
 import { Reservations } from "../../src/session/budget/reservations.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 

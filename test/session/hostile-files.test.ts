@@ -55,7 +55,7 @@ interface Reader {
   read(place: Place): Promise<unknown>;
 }
 
-const asSession = (log: SessionLog): Session => ({ history: { log } }) as unknown as Session;
+const asSession = (log: SessionLog): Session => ({ record: { log } }) as unknown as Session;
 
 async function detached({ records }: Place): Promise<unknown> {
   const base = join(records, "shell-detached-ev-1");
@@ -257,7 +257,7 @@ describe("a session that a client keeps", () => {
       const carrier = await fileCarrier(log, nodeDisk);
       const told: string[] = [];
       carrier?.listen({
-        history: { warn: (_: string, text: string) => told.push(text) },
+        record: { warn: (_: string, text: string) => told.push(text) },
         subscribe: () => {},
       } as unknown as Session);
       expect(readdirSync(outside)).toEqual([]);

@@ -3,7 +3,7 @@ import type { EventData, EventType, SessionEvent } from "../../src/protocol/even
 import { lastModelOf } from "../../src/runtime/models/last-model.ts";
 import { InboxEntries } from "../../src/session/agents/inbox-entries.ts";
 import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
-import { AgentUsage } from "../../src/session/budget/agent-limit.ts";
+import { AgentUsage } from "../../src/session/budget/agent-usage.ts";
 import { Budget } from "../../src/session/budget/budget.ts";
 import { tallyOf } from "../../src/session/compaction/condense.ts";
 import { workSnapshot } from "../../src/session/compaction/work-snapshot.ts";

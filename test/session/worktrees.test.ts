@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { GitFailure } from "../../src/lib/node/git-write.ts";
 import { faultDisk } from "../../src/testing/fault-disk.ts";
-import { explained } from "../../src/worktrees/worktree-git.ts";
+import { explainFailure } from "../../src/worktrees/worktree-git.ts";
 import { mergeWorktree } from "../../src/worktrees/worktree-merge.ts";
 import { discardWorktree, listWorktrees } from "../../src/worktrees/worktree-remove.ts";
 import { worktreeState } from "../../src/worktrees/worktree-state.ts";
@@ -88,7 +88,7 @@ describe("a worktree for an agent", () => {
     await expect(stage.make("one", { folder: join(stage.main, "x") })).rejects.toThrow("inside the work tree itself");
     await expect(stage.make("../one")).rejects.toThrow("cannot be the id of a task");
     await expect(stage.make("one", { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: "interrupted" });
-    const full = explained(
+    const full = explainFailure(
       new GitFailure("fatal: write error: No space left on device", "refused"),
       "create a worktree",
     );

@@ -195,7 +195,7 @@ describe("spans of a session", () => {
     const { spans } = traced(made);
     await made.session.send({ prompt: "go" });
     await new Promise<void>((resolve) =>
-      made.session.history.follow(({ type }) => type === "tool.execution_start" && resolve()),
+      made.session.record.follow(({ type }) => type === "tool.execution_start" && resolve()),
     );
     await made.session.close();
     const run = spans.find(({ name }) => name.startsWith("invoke_agent"));

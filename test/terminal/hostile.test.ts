@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Attention } from "../../src/terminal/attention.ts";
-import { liveRegion } from "../../src/terminal/panels/live.ts";
+import { liveRegion } from "../../src/terminal/panels/live-region.ts";
 import { frame } from "../../src/terminal/screen/frame.ts";
 import { safe, safeLine } from "../../src/terminal/screen/safe.ts";
 import { plainStyle } from "../../src/terminal/screen/style.ts";
@@ -145,7 +145,13 @@ describe("text from outside", () => {
       const terminal = virtualTerminal({ columns: 80, rows: 24 });
       const lines = inBlocks(`before ${text} after`).flatMap((one) => blockLines(one, { style: plainStyle }));
       const live = { rows: [`status ${safeLine(text)}`, "› "], caret: { row: 1, column: 2 } };
-      const { bytes } = frame({ painted: undefined, commit: lines, live, columns: 80, wrapsCaretLine: true });
+      const { bytes } = frame({
+        painted: undefined,
+        commit: lines,
+        liveRegion: live,
+        columns: 80,
+        wrapsCaretLine: true,
+      });
       const rest = bytes.replace(OWN, "");
       expect([...rest].filter((one) => one < " " && !"\r\n\t".includes(one))).toEqual([]);
       expect(rest).not.toMatch(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069\u200b\u200c\ufeff]/);

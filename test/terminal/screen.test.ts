@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { InputReader } from "../../src/terminal/input/stdin.ts";
-import { frame, type Live, type Painted } from "../../src/terminal/screen/frame.ts";
+import { frame, type LiveRegion, type Painted } from "../../src/terminal/screen/frame.ts";
 import { Screen } from "../../src/terminal/screen/screen.ts";
 import { widthOf } from "../../src/terminal/screen/width.ts";
 import { type VirtualTerminal, virtualTerminal } from "./virtual-terminal.ts";
@@ -12,8 +12,8 @@ function stage(terminal: VirtualTerminal, wrapsCaretLine: boolean) {
   const bytes: string[] = [];
   return {
     bytes,
-    async draw(commit: readonly string[], live: Live): Promise<string> {
-      const next = frame({ painted, commit, live, columns: terminal.size().columns, wrapsCaretLine });
+    async draw(commit: readonly string[], liveRegion: LiveRegion): Promise<string> {
+      const next = frame({ painted, commit, liveRegion, columns: terminal.size().columns, wrapsCaretLine });
       painted = next.painted;
       bytes.push(next.bytes);
       await terminal.write(next.bytes);
@@ -24,7 +24,7 @@ function stage(terminal: VirtualTerminal, wrapsCaretLine: boolean) {
 
 const marker = (index: number): string => `shell line ${String(index).padStart(3, "0")}`;
 /** The status line is recognised by its mark, the prompt by its arrow. */
-const liveOf = (draft: string, extra: readonly string[] = []): Live => {
+const liveOf = (draft: string, extra: readonly string[] = []): LiveRegion => {
   const rows = [...extra, "== status: idle · understudy", `› ${draft}`];
   return { rows, caret: { row: rows.length - 1, column: 2 + widthOf(draft) } };
 };
@@ -120,7 +120,7 @@ describe("the renderer of the main screen", () => {
 });
 
 /** Rows as wide as the screen, such as the status line, so that a narrower terminal wraps them. */
-const wideLive = (columns: number, below = 0): Live => {
+const wideLive = (columns: number, below = 0): LiveRegion => {
   const wide = (mark: string): string => mark.padEnd(columns - 1, mark);
   const rows = ["agent one", wide("-"), wide("="), "== status: idle · understudy", "› a draft"];
   const more = Array.from({ length: below }, () => wide("."));
@@ -136,7 +136,7 @@ function travelling({ columns, below = 0 }: { columns: number; below?: number })
     write: (bytes) => writes.push(bytes) > 0,
     onDrain: () => undefined,
     size: () => size,
-    live: ({ columns: width }) => wideLive(width, below),
+    liveRegion: ({ columns: width }) => wideLive(width, below),
     wrapsCaretLine: true,
   });
   const reader = new InputReader((input) => {
@@ -268,7 +268,7 @@ describe("a terminal that does not reflow", () => {
       },
       onDrain: () => undefined,
       size: () => size,
-      live: ({ columns }) => wideLive(columns),
+      liveRegion: ({ columns }) => wideLive(columns),
       wrapsCaretLine: true,
     });
     const reader = new InputReader((input) => {

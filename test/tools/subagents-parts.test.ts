@@ -8,7 +8,7 @@ import { gitSubcommands, readingGitCommand } from "../../src/tools/coordination/
 import { builtinRoles, rolesFrom } from "../../src/tools/coordination/roles.ts";
 import { concurrencyOf } from "../../src/tools/coordination/run-request.ts";
 import skill from "../../src/tools/coordination/skill.md";
-import { bounded, cut, Submission } from "../../src/tools/coordination/submission.ts";
+import { cutText, limitSubmission, Submission } from "../../src/tools/coordination/submission.ts";
 import { GROUP_NAMES, provision } from "../../src/tools/coordination/tool-groups.ts";
 import { workspace } from "./workspace.ts";
 
@@ -18,7 +18,7 @@ describe("bounds of a result", () => {
   it("BLX-16 a worker's result keeps 20 findings and 10 artifacts, cut by code point, and says what it omits", () => {
     const finding = { severity: "info", title: "t", evidence: "😀".repeat(2500) };
     const artifact = { kind: "plan", title: "t", content: "é".repeat(5000) };
-    const result = bounded(
+    const result = limitSubmission(
       submission({
         findings: Array(25).fill(finding),
         artifacts: Array(11).fill(artifact),
@@ -34,7 +34,7 @@ describe("bounds of a result", () => {
   it("BLX-16 the bounds of a worker's result never split a character", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 0, max: 20 }), (text, max) => {
-        const result = cut(text, max);
+        const result = cutText(text, max);
         expect(result).not.toMatch(/\p{Surrogate}/u);
         expect(Array.from(result).length).toBeLessThanOrEqual(max + 1);
       }),
@@ -44,7 +44,7 @@ describe("bounds of a result", () => {
 
   it("the bounds of a worker's result leave a small result unchanged", () => {
     const small = submission({ findings: [{ severity: "error", title: "t", evidence: "e", paths: ["p"] }] });
-    expect(bounded(small)).toEqual(small);
+    expect(limitSubmission(small)).toEqual(small);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { builtinCommands } from "../../src/commands/list.ts";
-import { quoted, wrapped } from "../../src/lib/quoting.ts";
+import { quoted, wrapInTag } from "../../src/lib/quoting.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { needsModel } from "../../src/model/understudy/commands.ts";
 import { promptsIn } from "../../src/model/understudy/prompts.ts";
@@ -34,11 +34,14 @@ async function play(messages: readonly Message[]): Promise<{ text: string; calls
 }
 
 test.each([
-  ["instructions of a folder", wrapped("instruction_discovered", { path: "w".repeat(400) }, "- Use tabs.\n- Fix it.")],
-  ["two of them", "a b".replace(/\w/g, (path) => wrapped("instruction_discovered", { path }, "# Web\n\nAdd tests."))],
-  ["a notice", wrapped("system_notification", {}, "What changed?")],
-  ["a skill", wrapped("skill-context", { name: "x" }, quoted("Write release notes."))],
-  ["a skill of ours", wrapped("skill", { name: "x" }, "Write release notes.")],
+  [
+    "instructions of a folder",
+    wrapInTag("instruction_discovered", { path: "w".repeat(400) }, "- Use tabs.\n- Fix it."),
+  ],
+  ["two of them", "a b".replace(/\w/g, (path) => wrapInTag("instruction_discovered", { path }, "# Web\n\nAdd tests."))],
+  ["a notice", wrapInTag("system_notification", {}, "What changed?")],
+  ["a skill", wrapInTag("skill-context", { name: "x" }, quoted("Write release notes."))],
+  ["a skill of ours", wrapInTag("skill", { name: "x" }, "Write release notes.")],
   ["words of a hook", "The branch is main and the build is green."],
   ["a listing of a hook", "2026-01-01 ok\n2026-01-02 ok\n2026-01-03 ok\n2026-01-04 ok\n2026-01-05 ok"],
 ])("%s in the middle of a run is not a prompt for the understudy", (_, injected) => {
@@ -57,7 +60,7 @@ test("a user message in the middle of a run is a prompt", () => {
 });
 
 test("the text behind an agent's skills in one message is still its prompt", () => {
-  const content = `${wrapped("skill", { name: "x" }, "Be brief.")}\n\nwhere is \`a\` defined?`;
+  const content = `${wrapInTag("skill", { name: "x" }, "Be brief.")}\n\nwhere is \`a\` defined?`;
   expect(promptsIn([user(content)]).prompts).toEqual(["where is `a` defined?"]);
 });
 

@@ -38,7 +38,7 @@ const ANSWER = [
 
 const heardBy = (session: Session): SessionEvent[] => {
   const heard: SessionEvent[] = [];
-  session.history.follow((event) => heard.push(event));
+  session.record.follow((event) => heard.push(event));
   return heard;
 };
 
@@ -209,8 +209,8 @@ async function trouble(): Promise<Recorded> {
 const rewind = (): Promise<Recorded> =>
   played("rewind", [says("one"), says("two"), says("another two"), says("three")], {}, async (session) => {
     for (const prompt of ["first", "second"]) await session.sendAndWait({ prompt });
-    const [point] = (await session.history.rewinds.points()).filter(({ userMessage }) => userMessage === "second");
-    await session.history.rewinds.rewind(point?.eventId ?? "");
+    const [point] = (await session.record.rewinds.points()).filter(({ userMessage }) => userMessage === "second");
+    await session.record.rewinds.rewind(point?.eventId ?? "");
     for (const prompt of ["instead", "and now"]) await session.sendAndWait({ prompt });
   });
 

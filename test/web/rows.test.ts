@@ -7,7 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { Feeds } from "../../src/web/feeds.ts";
 import { fileSource } from "../../src/web/log-source.ts";
-import { localPlace } from "../../src/web/session-place.ts";
+import { localLocation } from "../../src/web/session-location.ts";
 import { SessionListRows } from "../../src/web/session-rows.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -26,8 +26,8 @@ it("the page polls ever more rarely while nothing changes, and soon after a sess
   const nothing = { isOpen: () => false, of: () => [] } as never;
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const feeds = new Feeds((sessionId) => fileSource(folder.at(sessionId), () => undefined));
-  const place = localPlace({ store, home: folder.path, live: nothing, signIns: nothing });
-  const rows = new SessionListRows({ place, feeds });
+  const place = localLocation({ store, home: folder.path, openSessions: nothing, signIns: nothing });
+  const rows = new SessionListRows({ location: place, feeds });
   await rows.follow(() => undefined);
   await vi.advanceTimersByTimeAsync(30_000);
   expect(looks).toBeLessThan(12);

@@ -134,7 +134,7 @@ describe("a feed", () => {
     const store = (index: number): void => appendFileSync(path, `${JSON.stringify(note(index))}\n`);
     store(1);
     const feed = new SessionFeed(fileSource(path, () => undefined));
-    feed.setLive(true);
+    feed.setOpen(true);
     const got: string[] = [];
     let isReady = false;
     const reader = {
@@ -218,13 +218,13 @@ it("a tab that is opened later sees a pending form, until it is answered", async
         },
       });
     });
-  feeds.setLive("one", true);
+  feeds.setOpen("one", true);
   hear({ type: "elicitation.requested", data: { requestId: "r1", message: "How many?" } });
   expect(await heard()).toEqual(["elicitation.requested"]);
   hear({ type: "elicitation.completed", data: { requestId: "r1" } });
   expect(await heard()).toEqual([]);
   hear({ type: "elicitation.requested", data: { requestId: "r2", message: "How many?" } });
-  feeds.setLive("one", false);
+  feeds.setOpen("one", false);
   expect(await heard()).toEqual([]);
 });
 

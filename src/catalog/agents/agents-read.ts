@@ -29,13 +29,13 @@ export async function readAgentFiles(files: readonly AgentFile[], note: NoteAgen
   for (const file of files) {
     const parsed = await readAgentFile(file);
     if (parsed === undefined) continue;
-    const said = (line: number, message: string): string => `${file.path}:${line}: ${message}.`;
+    const atLine = (line: number, message: string): string => `${file.path}:${line}: ${message}.`;
     if (parsed.ok) {
       for (const { line, message } of parsed.warnings)
-        note({ kind: "field", path: file.path, message: said(line, message) });
+        note({ kind: "field", path: file.path, message: atLine(line, message) });
       agents.push(parsed.agent);
     } else {
-      const message = `The agent ${file.id} is not used: ${said(parsed.line, parsed.message)}`;
+      const message = `The agent ${file.id} is not used: ${atLine(parsed.line, parsed.message)}`;
       note({ kind: "broken", path: file.path, message });
     }
   }

@@ -56,7 +56,7 @@ export async function loadRemote(
   const both = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal;
   const timer = setTimeout(() => controller.abort(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
   try {
-    const answer = await Promise.race([fetch(both), aborted(both)]);
+    const answer = await Promise.race([fetch(both), rejectOnAbort(both)]);
     const listed = isObject(answer) ? answer.agents : answer;
     if (!Array.isArray(listed)) return failed("the answer contains no list of agents");
     if (listed.length > MAX_AGENTS) {
@@ -113,7 +113,7 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });

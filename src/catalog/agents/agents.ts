@@ -59,7 +59,7 @@ export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
   const remote = remoteAgents(sources, note);
   const fromFiles = await readAgentFiles(agentFiles(agentLocations(sources), note), note);
   const ours = new Set(builtinAgents.map(({ id }) => id).filter((name) => isActive(name, sources)));
-  const custom = merged([...fromProgram, ...fromFiles, ...(await remote)], ours, note);
+  const custom = mergeByName([...fromProgram, ...fromFiles, ...(await remote)], ours, note);
   const taken = new Set(custom.flatMap(keysOf));
   const builtin = builtinAgents.filter(({ id }) => ours.has(id) && !taken.has(id));
   const isOff = switchedOff(sources, note);
@@ -98,12 +98,16 @@ function isActive(name: string, { excludedBuiltins = [], optional = [] }: AgentS
 }
 
 /** Keeps the first agent of each name, and notes those left out. */
-function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string>, note: NoteAgent): AgentDefinition[] {
+function mergeByName(
+  candidates: readonly AgentDefinition[],
+  ours: ReadonlySet<string>,
+  note: NoteAgent,
+): AgentDefinition[] {
   const taken = new Map<string, AgentDefinition>();
   const kept: AgentDefinition[] = [];
   for (const agent of candidates) {
     const keys = keysOf(agent);
-    const left = (why: string): void =>
+    const noteLeftOut = (why: string): void =>
       note({
         kind: "clash",
         path: sourceName(agent),
@@ -111,8 +115,9 @@ function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string
       });
     const builtin = MAY_REPLACE_OURS.has(agent.source) ? undefined : keys.find((key) => ours.has(key));
     const earlier = keys.map((key) => taken.get(key)).find((one) => one !== undefined);
-    if (builtin !== undefined) left(`${builtin} is built in, and only your own agents can replace it. Rename it.`);
-    else if (earlier) left(`${sourceName(earlier)} has the same name and comes first.`);
+    if (builtin !== undefined)
+      noteLeftOut(`${builtin} is built in, and only your own agents can replace it. Rename it.`);
+    else if (earlier) noteLeftOut(`${sourceName(earlier)} has the same name and comes first.`);
     else if (kept.length >= MAX_AGENTS) {
       note({ kind: "limit", path: sourceName(agent), message: `Only the first ${MAX_AGENTS} agents are used.` });
       break;

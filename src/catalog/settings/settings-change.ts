@@ -79,7 +79,7 @@ function firstEdit(text: string, node: JsonNode, next: SettingsObject): Edit | u
     if (wanted === undefined) return removal(text, node, name);
     if (isDeepStrictEqual(member.value, wanted)) continue;
     if (isObject(member.value) && isObject(wanted)) return firstEdit(text, member, wanted as SettingsObject);
-    return appending(text, member, wanted) ?? { ...member, text: shown(wanted, indentAt(text, member.from)) };
+    return appending(text, member, wanted) ?? { ...member, text: formatValue(wanted, indentAt(text, member.from)) };
   }
   for (const [name, wanted] of Object.entries(next)) {
     if (!node.members.has(name)) return addition(text, node, name, wanted);
@@ -96,7 +96,7 @@ function appending(text: string, node: JsonNode, wanted: Json): Edit | undefined
   const indent = indentAt(text, last.start);
   const hasOwnLine = text.slice(node.start, last.start).includes("\n");
   const separator = hasOwnLine ? `,\n${indent}` : ", ";
-  const added = wanted.slice(node.elements.length).map((element) => shown(element, indent));
+  const added = wanted.slice(node.elements.length).map((element) => formatValue(element, indent));
   return { start: last.end, end: last.end, text: separator + added.join(separator) };
 }
 
@@ -104,7 +104,7 @@ function addition(text: string, node: JsonNode, name: string, value: Json): Edit
   const last = [...node.members.values()].at(-1);
   const outer = indentAt(text, node.from);
   const indent = last === undefined ? `${outer}  ` : indentAt(text, last.from);
-  const member = `\n${indent}${JSON.stringify(name)}: ${shown(value, indent)}`;
+  const member = `\n${indent}${JSON.stringify(name)}: ${formatValue(value, indent)}`;
   if (last !== undefined) return { start: last.end, end: last.end, text: `,${member}` };
   const start = text.slice(0, node.end - 1).trimEnd().length;
   return { start, end: node.end - 1, text: `${member}\n${outer}` };
@@ -126,7 +126,7 @@ function removal(text: string, node: JsonNode, name: string): Edit {
   return { start: members[index - 1]?.end ?? member.from, end: comma, text: "" };
 }
 
-function shown(value: Json, indent: string): string {
+function formatValue(value: Json, indent: string): string {
   return JSON.stringify(value, null, 2).replaceAll("\n", `\n${indent}`);
 }
 

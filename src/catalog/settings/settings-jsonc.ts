@@ -132,7 +132,7 @@ class Reader {
     const literal = /-?[0-9][0-9.eE+-]*|[A-Za-z]+/y;
     literal.lastIndex = this.#position;
     const word = literal.exec(this.#text)?.[0] ?? "";
-    const value = parsed(word);
+    const value = parseOrUndefined(word);
     const isValue = value !== undefined && (typeof value !== "number" || Number.isFinite(value));
     if (!isValue) return this.#fail(`expects a value, but has ${this.#found()}`);
     this.#position += word.length;
@@ -145,7 +145,7 @@ class Reader {
     while (end < this.#text.length && this.#text[end] !== '"' && this.#text[end] !== "\n") {
       end += this.#text[end] === "\\" ? 2 : 1;
     }
-    const value = this.#text[end] === '"' ? parsed(this.#text.slice(start, end + 1)) : undefined;
+    const value = this.#text[end] === '"' ? parseOrUndefined(this.#text.slice(start, end + 1)) : undefined;
     if (typeof value !== "string") return this.#fail("contains a string that is not closed or has an invalid escape");
     this.#position = end + 1;
     return value;
@@ -173,7 +173,7 @@ class Reader {
   }
 }
 
-function parsed(text: string): Json | undefined {
+function parseOrUndefined(text: string): Json | undefined {
   try {
     return JSON.parse(text);
   } catch {

@@ -8,7 +8,7 @@ import { listQueues, listWorkers, listWorkStates } from "../../runtime/cluster/o
 import { answerOf, type Decision, openRequests, type RequestRow } from "../../runtime/cluster/requests.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { budgetCommand, limitCommand } from "./limits.ts";
 import { show, type Table } from "./tables.ts";
 import { retryCommand, tenantCommand } from "./tenants.ts";
@@ -48,7 +48,7 @@ async function run(given: Arguments, cluster: Cluster): Promise<ExitCode> {
 async function cancel(cluster: Cluster, id: string | undefined): Promise<ExitCode> {
   if (id === undefined) throw usage("Name the job to cancel: troupe cluster cancel <job id>");
   const isOpen = await abortWork(cluster, id);
-  say(isOpen ? `job ${id} is cancelled` : `job ${id} has already ended, or does not exist`);
+  printMessage(isOpen ? `job ${id} is cancelled` : `job ${id} has already ended, or does not exist`);
   return isOpen ? exitCodes.done : exitCodes.failed;
 }
 
@@ -67,7 +67,7 @@ async function answer(cluster: Cluster, words: readonly string[]): Promise<ExitC
     kind,
     answer: answerOf(kind, decisionOf(kind, text)),
   });
-  say(isFirst ? `answered ${requestId}` : `${requestId} was already answered`);
+  printMessage(isFirst ? `answered ${requestId}` : `${requestId} was already answered`);
   return isFirst ? exitCodes.done : exitCodes.failed;
 }
 
@@ -81,7 +81,8 @@ async function drain(given: Arguments, { database }: Cluster, name: string | und
   const found = await askToDrain(database, { ...defined({ name, pool }), isAsked });
   const [first] = found;
   if (first === undefined) throw usage("There is no such worker.", "See troupe cluster workers.");
-  for (const id of found) say(isAsked ? `${id} finishes its sessions and takes no new jobs` : `${id} takes jobs again`);
+  for (const id of found)
+    printMessage(isAsked ? `${id} finishes its sessions and takes no new jobs` : `${id} takes jobs again`);
   return exitCodes.done;
 }
 
@@ -93,11 +94,16 @@ function decisionOf(kind: RequestRow["kind"], text: string): Decision {
 }
 
 function requestsOf(rows: readonly RequestRow[]): Table {
-  return rows.map(({ id, sessionId, kind, data }) => ({ request: id, session: sessionId, kind, asks: asked(data) }));
+  return rows.map(({ id, sessionId, kind, data }) => ({
+    request: id,
+    session: sessionId,
+    kind,
+    asks: requestText(data),
+  }));
 }
 
 /** Returns what is asked, in one line. */
-function asked(data: RequestRow["data"]): string {
+function requestText(data: RequestRow["data"]): string {
   switch (data.kind) {
     case "permission": {
       const { permissionRequest: request } = data;

@@ -4,7 +4,7 @@ import type { Cluster } from "../../runtime/cluster/cluster.ts";
 import { budgetPeriods, listBudgets, listRates, setBudget, setRate } from "../../runtime/cluster/limits.ts";
 import { type Arguments, unknownSubcommand, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { show } from "./tables.ts";
 
 const ACTIONS = ["list", "set", "remove"];
@@ -21,7 +21,7 @@ export async function limitCommand(given: Arguments, { database }: Cluster): Pro
     throw usage("Give a limit: --requests-per-minute, --concurrency or both.");
   }
   await setRate(database, name, { requestsPerMinute, concurrency });
-  say(isSet ? `${name} is limited for all workers` : `${name} has no shared limit any more`);
+  printMessage(isSet ? `${name} is limited for all workers` : `${name} has no shared limit any more`);
   return exitCodes.done;
 }
 
@@ -40,6 +40,6 @@ export async function budgetCommand(given: Arguments, { database }: Cluster): Pr
   const tokens = isSet ? (given.amount("max-tokens", "whole") ?? null) : null;
   if (isSet && costUsd === null && tokens === null) throw usage("Give a limit: --max-cost, --max-tokens or both.");
   await setBudget(database, tenant, { costUsd, tokens, period: given.choice("per", budgetPeriods) ?? "total" });
-  say(isSet ? `tenant ${tenant} has a budget` : `tenant ${tenant} has no limit any more`);
+  printMessage(isSet ? `tenant ${tenant} has a budget` : `tenant ${tenant} has no limit any more`);
   return exitCodes.done;
 }

@@ -7,7 +7,7 @@ import { findSession } from "../../runtime/sessions/select-session.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { jsonLine, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { progressOf } from "../output/watching.ts";
 import { useSessions } from "./stored-sessions.ts";
 import { submitPrompt } from "./submit.ts";
@@ -59,13 +59,15 @@ function show(given: Arguments, events: AsyncIterable<{ readonly seq: number; re
       bar.show(event);
       if (isJson) await write(`${jsonLine(event, process.stdout)}\n`);
       if (event.type === "permission.requested")
-        say('the session waits for a response: use "troupe cluster requests", or join it with --attach');
+        printMessage('the session waits for a response: use "troupe cluster requests", or join it with --attach');
       position = seq;
       onMove();
     }
   };
   const done = run()
-    .catch((error: unknown) => say(`events are no longer shown: ${error instanceof Error ? error.message : error}`))
+    .catch((error: unknown) =>
+      printMessage(`events are no longer shown: ${error instanceof Error ? error.message : error}`),
+    )
     .finally(() => {
       position = Number.POSITIVE_INFINITY;
       onMove();

@@ -9,7 +9,7 @@ import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { options } from "../options.ts";
 import { jsonLine, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { useCluster } from "./use-cluster.ts";
 
@@ -87,7 +87,7 @@ async function report(
   else if (outcome?.kind === "done")
     await write(`${process.stdout.isTTY ? sanitise(outcome.answer) : outcome.answer}\n`);
   if (outcome?.kind === "done") return exitCodes.done;
-  say(`session ${ids.sessionId}: ${describe(outcome)}`);
+  printMessage(`session ${ids.sessionId}: ${describe(outcome)}`);
   return exitCodes.failed;
 }
 

@@ -13,7 +13,7 @@ import { ExternalTools } from "../../session/requests/external-tools.ts";
 import { type Arguments, parse, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 import { databaseUrl } from "./database-url.ts";
@@ -49,12 +49,14 @@ export async function workerCommand(given: Arguments, launcher: Launcher): Promi
     },
     localFolders: given.list("add-dir").map((folder) => resolve(folder)),
     request: (work, cwd) => requestOf(given, work, cwd),
-    report: (line) => say(line),
+    report: (line) => printMessage(line),
   });
   const health = await healthServer(given, worker);
-  say(`worker ${worker.id} takes jobs${pool === undefined ? "" : ` of pool ${pool}`}; stop it with Ctrl-C or SIGTERM`);
+  printMessage(
+    `worker ${worker.id} takes jobs${pool === undefined ? "" : ` of pool ${pool}`}; stop it with Ctrl-C or SIGTERM`,
+  );
   await new Promise<void>((resolve) => onInterrupt(resolve));
-  say(`stopping: waiting for ${plural(worker.active(), "session")}`);
+  printMessage(`stopping: waiting for ${plural(worker.active(), "session")}`);
   await worker.stop(DRAIN_MS);
   health?.close();
   return exitCodes.done;

@@ -6,7 +6,7 @@ import { inProcess } from "../../server/in-process.ts";
 import type { Arguments } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
-import { sayLines } from "../output/say.ts";
+import { sayLines } from "../output/print-message.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 

@@ -8,7 +8,7 @@ import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts"
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { listLines } from "../output/list-lines.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { pluginFolders } from "../plugin-folders.ts";
 
 export interface AgentsContext {
@@ -30,7 +30,12 @@ export async function runAgents(given: Arguments): Promise<ExitCode> {
     pluginDirectories: pluginFolders(given),
   });
   const isData = wantsJson(given) && !process.stdout.isTTY;
-  return agentsCommand(given, { sources, disk, say, print: (text) => write(isData ? text : sanitise(text)) });
+  return agentsCommand(given, {
+    sources,
+    disk,
+    say: printMessage,
+    print: (text) => write(isData ? text : sanitise(text)),
+  });
 }
 
 /** `troupe agents`: lists the agents that are available here, and checks their files. */

@@ -8,7 +8,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
 import { changeText } from "../output/board-lines.ts";
 import { jsonLine, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { onInterrupt } from "../signals.ts";
 import type { BoardRequest } from "./board.ts";
 
@@ -36,7 +36,7 @@ export async function boardConsolidate({ given, words, launcher, board }: BoardR
     const change = changes.find(({ id }) => id === report?.change);
     if (wantsJson(given)) await write(`${jsonLine({ sessionId, by, report, change }, process.stdout)}\n`);
     else if (report) await write(`${reportText(report)}\n${change ? changeText(change) : ""}`);
-    if (outcome.kind === "failed" || outcome.kind === "error") say(outcome.error.message);
+    if (outcome.kind === "failed" || outcome.kind === "error") printMessage(outcome.error.message);
     return stop.signal.aborted ? exitCodes.interrupted : exitCodeOf(outcome);
   } finally {
     removeInterrupt();

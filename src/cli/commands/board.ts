@@ -8,7 +8,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { allBoards, boardDetails, boardList, changeList, changeText } from "../output/board-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { boardConsolidate } from "./board-consolidate.ts";
 
 /** `troupe board`: lets the user read and change the context board. */
@@ -22,7 +22,7 @@ export async function boardCommand(given: Arguments, launcher: Launcher): Promis
     environment: process.env,
     trustFolder: given.has("trust-folder"),
     key: keyOf(given),
-    onNotice: say,
+    onNotice: printMessage,
   });
   try {
     return (await run({ given, words, launcher, ...administration })) ?? exitCodes.done;
@@ -76,7 +76,7 @@ async function list({ given, board, boards, former, words }: Request): Promise<u
   const entries = await board.list();
   await write(isJson ? jsonList(entries.map((entry) => ({ ...board.key, ...entry }))) : boardList(board.key, entries));
   const before = await former();
-  if (before) say(`there are notes from before this folder was trusted: --repository '${before.repository}'`);
+  if (before) printMessage(`there are notes from before this folder was trusted: --repository '${before.repository}'`);
 }
 
 async function show(request: Request): Promise<undefined> {

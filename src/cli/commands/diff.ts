@@ -64,7 +64,7 @@ async function localChanges({ store, home }: Runtime, wanted: string | undefined
     const seal = undoSeal({ stateRoot: home, disk: nodeDisk });
     const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp, seal });
     const found = await sessionDiff(
-      { history: { files: { checkpoints } }, workspace: { directory: context } },
+      { record: { files: { checkpoints } }, workspace: { directory: context } },
       { ignoreWhitespace: false },
     );
     return found?.changes ?? [];

@@ -13,7 +13,7 @@ import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { say, sayLines } from "../output/say.ts";
+import { printMessage, sayLines } from "../output/print-message.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
@@ -143,7 +143,7 @@ function refuseWeak(token: string, { isOwned }: { isOwned: boolean }): void {
   if (!isOwned || token.length < MIN_OWNED_LENGTH) {
     throw new TroupeError("usage", `COPILOT_CONNECTION_TOKEN is too weak: it needs ${need}.`, { hint });
   }
-  say(`warning: COPILOT_CONNECTION_TOKEN is weak: it should have ${need}. ${hint}`);
+  printMessage(`warning: COPILOT_CONNECTION_TOKEN is weak: it should have ${need}. ${hint}`);
 }
 
 /**
@@ -155,6 +155,6 @@ async function tellToken(home: string, port: number, token: string): Promise<() 
   const path = join(folder, `${port}.token`);
   await nodeDisk.mkdir(folder);
   await replaceFile(nodeDisk, path, token);
-  say(`clients need the connection token in ${path} (or set COPILOT_CONNECTION_TOKEN before the start)`);
+  printMessage(`clients need the connection token in ${path} (or set COPILOT_CONNECTION_TOKEN before the start)`);
   return () => nodeDisk.unlink(path).catch(() => undefined);
 }

@@ -6,7 +6,7 @@ import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { readPiped } from "../stdin.ts";
 
 /** `troupe login`: asks for the key of a provider, tests it with one request and stores it. */
@@ -22,7 +22,7 @@ export async function loginCommand(given: Arguments, launcher: Launcher): Promis
   const known = providers.find(({ id }) => id === provider);
   const target = known ? `${provider} at ${known.host}` : provider;
   const apiKey = isTerminal ? await hiddenLine(sanitise(`Key of ${target} (not shown): `)) : await pipedLine();
-  say(`testing the key with one request to ${sanitise(target)}`);
+  printMessage(`testing the key with one request to ${sanitise(target)}`);
   const { model } = await keys.set({ provider, apiKey });
   await write(`The key is stored. ${sanitise(model)} answers.\n`);
   return exitCodes.done;

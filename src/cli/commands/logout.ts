@@ -4,7 +4,7 @@ import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 
 /** `troupe logout`: removes the stored keys of all providers, or of one. */
 export async function logoutCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -16,6 +16,8 @@ export async function logoutCommand(given: Arguments, launcher: Launcher): Promi
   const done = removed.map((id) => `The key of ${id} is removed.\n`).join("");
   await write(sanitise(done || `No key is stored${whose}.\n`));
   for (const { id } of remaining)
-    say(sanitise(`${id} still has a key, from the environment or a command in providers.json. Remove it there.`));
+    printMessage(
+      sanitise(`${id} still has a key, from the environment or a command in providers.json. Remove it there.`),
+    );
   return exitCodes.done;
 }

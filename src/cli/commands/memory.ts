@@ -27,7 +27,7 @@ import { terminalAsk } from "../ask.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { factDetails, factList } from "../output/memory-lines.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 
 export interface MemoryContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -64,7 +64,7 @@ const context = (): MemoryContext => {
     ...(store === "service" && url !== undefined && { service: url }),
     ports: { disk: nodeDisk, stamp: systemStamp, redactor: createRedactor({ values: secretValuesOf(environment) }) },
     print: write,
-    say,
+    say: printMessage,
     ...terminalAsk(),
   };
 };

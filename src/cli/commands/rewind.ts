@@ -15,7 +15,7 @@ import { jsonLine, write } from "../output/output.ts";
 export async function rewindCommand(given: Arguments): Promise<ExitCode> {
   if (given.words.length > 1) throw usage("troupe rewind takes no arguments; name the message with --to.");
   const runtime = createRuntime({ environment: process.env });
-  const sessionId = await chosen(runtime, given);
+  const sessionId = await chooseSession(runtime, given);
   const ports = { stateRoot: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
   const { rewinds, close } = await storedRewinds(sessionId, ports);
   try {
@@ -31,7 +31,7 @@ export async function forkCommand(given: Arguments): Promise<ExitCode> {
   if (given.words.length > 1) throw usage("troupe fork takes no arguments; name the message with --at.");
   const runtime = createRuntime({ environment: process.env });
   try {
-    const sessionId = await chosen(runtime, given);
+    const sessionId = await chooseSession(runtime, given);
     const [at, name] = [given.text("at"), given.text("name")];
     const toEventId = at === undefined ? undefined : eventOf(at, await pointsOf(runtime, sessionId));
     const fork = await runtime.forkSession({
@@ -71,7 +71,7 @@ async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): 
   return print(await doneText(await rewinds.rewind(eventId, { files: given.has("files") }), "Rewound."));
 }
 
-async function chosen({ store }: Runtime, given: Arguments): Promise<string> {
+async function chooseSession({ store }: Runtime, given: Arguments): Promise<string> {
   const wanted = given.text("session");
   return wanted === undefined ? sessionHere(store, workingDirectory(process.cwd())) : findSession(store, wanted);
 }

@@ -8,7 +8,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { timeOf } from "../since.ts";
 
 type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
@@ -31,7 +31,8 @@ export async function searchIn(runtime: Runtime, given: Arguments, words: readon
 /** `troupe sessions reindex`: rebuilds the index from the logs. */
 export async function reindexCommand(runtime: Runtime): Promise<ExitCode> {
   const { changed, failed } = await runtime.past.reindex();
-  for (const { sessionId, message } of failed.slice(0, 20)) say(`session ${sessionId} is left out: ${message}`);
+  for (const { sessionId, message } of failed.slice(0, 20))
+    printMessage(`session ${sessionId} is left out: ${message}`);
   const leftOut = failed.length === 0 ? "" : `, ${failed.length} of them could not be read`;
   await write(`Read ${plural(changed, "session")}${leftOut}. The index is in ${runtime.past.path}.\n`);
   return failed.length === 0 ? exitCodes.done : exitCodes.failed;

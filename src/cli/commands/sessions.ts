@@ -12,7 +12,7 @@ import { type StoredSessions, useSessions } from "../cluster/stored-sessions.ts"
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { pageFolder } from "../page-folder.ts";
 
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
@@ -115,7 +115,7 @@ async function show(events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>
   let text = "";
   let isFirst = true;
   for await (const event of events) {
-    for (const part of isSidekickId(event.agentId) ? [] : shown(event)) {
+    for (const part of isSidekickId(event.agentId) ? [] : eventLines(event)) {
       text += `${isFirst ? "" : "\n"}${part}\n`;
       isFirst = false;
     }
@@ -126,7 +126,7 @@ async function show(events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>
   await write(sanitise(text));
 }
 
-function shown(event: SessionEvent): string[] {
+function eventLines(event: SessionEvent): string[] {
   switch (event.type) {
     case "session.start":
       return [`# Session ${event.data.sessionId}, ${event.data.startTime}, ${event.data.context?.cwd ?? ""}`];
@@ -199,6 +199,6 @@ async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode>
     lines = "";
   }
   await write(lines);
-  for (const line of damaged) say(line);
+  for (const line of damaged) printMessage(line);
   return exitCodes.done;
 }

@@ -5,7 +5,7 @@ import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { output } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { progressOf, watch } from "../output/watching.ts";
 import { HAND_OVER_WAIT_MS, sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
@@ -43,7 +43,7 @@ export async function resumeTask(call: TasksCall): Promise<ExitCode> {
     await out.flushed();
     await session.close();
     const code = out.failure || isInterrupted ? exitCodes.interrupted : exitCode(end.reason, failures.any());
-    if (code !== exitCodes.done) say(problemOf(id, { ...end, sessionId }));
+    if (code !== exitCodes.done) printMessage(problemOf(id, { ...end, sessionId }));
     return code;
   } finally {
     removeInterrupt();

@@ -20,7 +20,7 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { listLines } from "../output/list-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 
 /** `troupe tasks`: the agents of a session, whether it is open or not. */
 export async function tasksCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -73,7 +73,7 @@ async function list({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
     tasks.length === 0 ? `No agents in session ${sessionId}.\n` : taskLines(tasks, Date.now(), process.stdout.columns),
   );
   if (runs.length > 0) await write(`\nSidekicks:\n${(await import("./inbox.ts")).runLines(runs)}`);
-  if (heldBy) say(`session ${sessionId} is in use by process ${heldBy.pid}`);
+  if (heldBy) printMessage(`session ${sessionId} is in use by process ${heldBy.pid}`);
   return exitCodes.done;
 }
 
@@ -156,7 +156,7 @@ async function stop({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
   if (given.has("all") && words.length > 0) throw usage("Give ids, or --all, not both.");
   if (!given.has("all") && words.length === 0) throw usage("troupe tasks stop takes ids, or --all.");
   const { tasks } = await readTasks(runtime.store, sessionId);
-  const wanted = given.has("all") ? "all" : words.map((word) => meant(word, tasks).id);
+  const wanted = given.has("all") ? "all" : words.map((word) => findTask(word, tasks).id);
   const stopped = await stopTasks(runtime.store, sessionId, wanted);
   if (stopped.length === 0) await write("Nothing to stop: all of them have ended.\n");
   else await write(`Stopped ${plural(stopped.length, "agent")}: ${sanitiseLine(stopped.join(", "))}\n`);
@@ -201,10 +201,10 @@ export async function oneTask(what: {
   const { words, runtime, sessionId, verb } = what;
   const [word, ...more] = words;
   if (word === undefined || more.length > 0) throw usage(`troupe tasks ${verb} takes the id of one agent.`);
-  return meant(word, (await readTasks(runtime.store, sessionId)).tasks).id;
+  return findTask(word, (await readTasks(runtime.store, sessionId)).tasks).id;
 }
 
-function meant(word: string, tasks: readonly StoredTask[]): StoredTask {
+function findTask(word: string, tasks: readonly StoredTask[]): StoredTask {
   const found = tasks.find(({ id }) => id === word) ?? tasks.find(({ id }) => id.toLowerCase() === word.toLowerCase());
   if (found) return found;
   const close = nearest(

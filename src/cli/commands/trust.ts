@@ -19,7 +19,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { terminalAsk } from "../ask.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 
 export interface TrustContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -78,7 +78,7 @@ async function add(request: {
   const folder = realFolder(request.folder);
   if (folder === undefined) throw new TroupeError("usage", `${request.folder} is not a folder.`);
   const book = readTrust(home);
-  for (const { message } of book.notices) say(message);
+  for (const { message } of book.notices) printMessage(message);
   const items = await collect(folder);
   requireReadable(items);
   const trust = book.of(folder);
@@ -108,7 +108,7 @@ async function remove(home: string, folder: string, around: TrustContext): Promi
 }
 
 function sayKept({ keptAs }: Changed): void {
-  if (keptAs !== undefined) say(`the old content of trust.json was saved as ${keptAs}`);
+  if (keptAs !== undefined) printMessage(`the old content of trust.json was saved as ${keptAs}`);
 }
 
 const MARKS: Record<ItemTrust, string> = {
@@ -133,13 +133,13 @@ function itemsText(folder: string, items: readonly PinnedItem[], check: (item: P
 
 function listJson(home: string): string {
   const { folders, notices } = listTrusted(home);
-  for (const { message } of notices) say(message);
+  for (const { message } of notices) printMessage(message);
   return jsonList(folders.map(({ folder, trustedAt, items }) => ({ folder, trustedAt, items: items.length })));
 }
 
 function listText(home: string): string {
   const { folders, notices } = listTrusted(home);
-  for (const { message } of notices) say(message);
+  for (const { message } of notices) printMessage(message);
   if (folders.length === 0) return "No folder is trusted.\n";
   const rows = folders.map(({ folder, trustedAt, items }) =>
     oneLine(`${trustedAt.slice(0, 10)}  ${plural(items.length, "thing").padEnd(10)}  ${folder}`),

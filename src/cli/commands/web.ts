@@ -12,7 +12,7 @@ import { chosenDatabase } from "../cluster/database-url.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { pageFolder } from "../page-folder.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
@@ -27,7 +27,7 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   const { importModule } = launcher;
   const program = ownProgram();
   const client = await createClient({
-    connection: inProcess({ environment, cwd, defaults, importModule, program, say, isJoinable: true }),
+    connection: inProcess({ environment, cwd, defaults, importModule, program, say: printMessage, isJoinable: true }),
   });
   const runtime = createRuntime({ environment, importModule });
   const web = await startWeb({
@@ -47,9 +47,11 @@ export async function webCommand(given: Arguments, launcher: Launcher): Promise<
   try {
     const address = web.address();
     await write(`troupe web: ${address}\n`);
-    say("the address works once; press Enter for another one, Ctrl+C to stop");
+    printMessage("the address works once; press Enter for another one, Ctrl+C to stop");
     if (!given.has("no-open") && process.stdout.isTTY) {
-      say("if your browser cannot read the file that leads it there (snap, flatpak), open the address yourself");
+      printMessage(
+        "if your browser cannot read the file that leads it there (snap, flatpak), open the address yourself",
+      );
       removeFile = await openBrowser(address, { home: runtime.home, disk: nodeDisk, environment });
     }
     const stopReading = onEnter(() => void write(`troupe web: ${web.address()}\n`));

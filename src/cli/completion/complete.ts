@@ -105,16 +105,16 @@ function flagCandidates(
 
 async function wordsOf(current: ArgumentPosition, typed: string, lookup: Lookup): Promise<Completed> {
   const { command, subcommand, position, isStart } = current;
-  if (isStart) return { candidates: starting(commands.map(described), typed) };
+  if (isStart) return { candidates: starting(commands.map(candidateOf), typed) };
   if (command === undefined) return none;
-  const verbs = subcommand === undefined && position === 0 ? (command.subcommands ?? []).map(described) : [];
+  const verbs = subcommand === undefined && position === 0 ? (command.subcommands ?? []).map(candidateOf) : [];
   const list = (subcommand ?? command).arguments ?? [];
   const argument = list[position] ?? (list.at(-1)?.repeated ? list.at(-1) : undefined);
   const own = argument?.values === undefined ? none : await valuesOf(argument.values, typed, lookup);
   return { ...own, candidates: [...starting(verbs, typed), ...own.candidates] };
 }
 
-const described = ({ name, summary }: Subcommand): CompletionCandidate => ({ value: name, description: summary });
+const candidateOf = ({ name, summary }: Subcommand): CompletionCandidate => ({ value: name, description: summary });
 
 async function valuesOf(values: Completion | undefined, typed: string, lookup: Lookup): Promise<Completed> {
   if (values === undefined) return none;

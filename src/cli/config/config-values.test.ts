@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { leavesOf, masked, valueAt, withValue } from "./config-values.ts";
+import { leavesOf, maskSecrets, valueAt, withValue } from "./config-values.ts";
 
 const settings = { model: "a", permissions: { allow: ["write"], deny: [] }, flags: {} };
 
@@ -22,7 +22,7 @@ describe("settings by key", () => {
 
 it("troupe config masks secrets by name and place, and shows references to variables", () => {
   expect(
-    masked({
+    maskSecrets({
       apiKey: "s",
       token: "$TOKEN",
       mcpServers: { a: { env: { A: "s", B: "$B" }, headers: { Authorization: "Bearer s" }, args: ["-x"] } },

@@ -36,7 +36,7 @@ const SECRET = /(?:key|token|secret|password|passphrase|credential|authorization
 const MASK = "********";
 
 /** Replaces secrets: values under a telling name, and the variables and headers of servers. References stay. */
-export function masked(settings: SettingsValues): SettingsValues {
+export function maskSecrets(settings: SettingsValues): SettingsValues {
   return maskedIn(settings, { isSecret: false }) as SettingsValues;
 }
 

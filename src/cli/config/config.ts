@@ -13,7 +13,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import {
   type ConfigContext,
   type ConfigFile,
@@ -23,7 +23,7 @@ import {
   readConfig,
   scopes,
 } from "./config-files.ts";
-import { leavesOf, masked, type SettingsValues, stepsOf, valueAt, withValue } from "./config-values.ts";
+import { leavesOf, maskSecrets, type SettingsValues, stepsOf, valueAt, withValue } from "./config-values.ts";
 
 export async function configCommand(given: Arguments, context: ConfigContext = configContext()): Promise<ExitCode> {
   const [, verb = "list", ...words] = given.words;
@@ -47,7 +47,7 @@ async function list({ given, words, context }: Call): Promise<void> {
   const scope = scopeOf(given);
   const files = configFiles(context).filter((file) => scope === undefined || file.scope === scope);
   const rows = files.flatMap((file) =>
-    leavesOf(masked(readConfig(file) ?? {})).map(([key, value]) => ({
+    leavesOf(maskSecrets(readConfig(file) ?? {})).map(([key, value]) => ({
       key,
       value,
       scope: file.scope,
@@ -68,7 +68,7 @@ async function get({ given, words, context }: Call): Promise<void> {
   requireKnown(key);
   const scope = scopeOf(given);
   const settings = scope === undefined ? effective(context) : (readConfig(configFile(context, scope)) ?? {});
-  const value = valueAt(masked(settings), stepsOf(key));
+  const value = valueAt(maskSecrets(settings), stepsOf(key));
   if (value === undefined) throw new TroupeError("failed", `${key} is not set.`, { hint: "See: troupe config list" });
   const isPlain = typeof value === "string" && !wantsJson(given);
   await write(`${isPlain ? sanitiseLine(value) : JSON.stringify(value, undefined, 2)}\n`);
@@ -77,7 +77,7 @@ async function get({ given, words, context }: Call): Promise<void> {
 function effective({ home, cwd, root }: ConfigContext): SettingsValues {
   const isTrusted = (folder: string): boolean => readTrust(home).of(folder).state !== "none";
   const loaded = loadSettings({ stateRoot: home, cwd, gitRoot: root, isTrusted });
-  for (const { message } of loaded.notices) say(message);
+  for (const { message } of loaded.notices) printMessage(message);
   return loaded.effective as SettingsValues;
 }
 
@@ -142,7 +142,7 @@ const LIST_HINT = "See docs/how-to/settings.md.";
 /** Returns the first reading of the words that the schema accepts: JSON, text, or a list of texts. */
 function chosenValue(key: string, words: readonly string[]): Json {
   const [only = ""] = words;
-  const single = words.length === 1 ? [...parsed(only), only] : [];
+  const single = words.length === 1 ? [...parseValue(only), only] : [];
   const candidates: readonly Json[] = [...single, [...words]];
   const failures: string[] = [];
   for (const value of candidates) {
@@ -159,7 +159,7 @@ function chosenValue(key: string, words: readonly string[]): Json {
   throw usage(`${key} cannot be ${JSON.stringify(words.join(" "))}. ${why}`, LIST_HINT);
 }
 
-function parsed(text: string): Json[] {
+function parseValue(text: string): Json[] {
   try {
     return [JSON.parse(text) as Json];
   } catch {
@@ -172,7 +172,7 @@ function sayConsequences({ scope, path: file }: ConfigFile, context: ConfigConte
   if (scope === "user") return;
   const isTrusted = (folder: string): boolean => readTrust(context.home).of(folder).state !== "none";
   const { notices } = loadSettings({ stateRoot: context.home, cwd: context.cwd, gitRoot: context.root, isTrusted });
-  for (const { message } of notices) if (message.includes(file)) say(message);
+  for (const { message } of notices) if (message.includes(file)) printMessage(message);
 }
 
 function refuseToAgents({ environment }: ConfigContext): void {

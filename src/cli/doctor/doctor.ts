@@ -41,7 +41,7 @@ export async function doctorCommand(given: Arguments, launcher: Launcher): Promi
   try {
     for (const [title, checks] of groups) {
       const found = await inGroup(checks, context);
-      const reported = given.has("fix") ? await fixed(found) : found;
+      const reported = given.has("fix") ? await applyFixes(found) : found;
       all.push(...reported.map((finding) => ({ group: title, ...finding })));
       if (!isJson) await write(groupText(title, reported));
     }
@@ -78,12 +78,12 @@ const CHECK_TIMEOUT_MS = 60_000;
 
 async function inGroup(checks: readonly Check[], context: CheckContext): Promise<Finding[]> {
   const found: Finding[] = [];
-  for (const check of checks) found.push(...(await bounded(check, context)));
+  for (const check of checks) found.push(...(await runWithTimeout(check, context)));
   return found;
 }
 
 /** A check that fails or hangs is a problem itself, and the others still run. */
-async function bounded(check: Check, context: CheckContext): Promise<readonly Finding[]> {
+async function runWithTimeout(check: Check, context: CheckContext): Promise<readonly Finding[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<readonly Finding[]>((resolve) => {
     const summary = `the check did not end within ${CHECK_TIMEOUT_MS / 1000} s`;
@@ -99,7 +99,7 @@ async function bounded(check: Check, context: CheckContext): Promise<readonly Fi
 type Shown = Finding & { readonly fixed?: string };
 type Reported = Shown & { readonly group: string };
 
-function fixed(found: readonly Finding[]): Promise<Shown[]> {
+function applyFixes(found: readonly Finding[]): Promise<Shown[]> {
   return Promise.all(
     found.map(async (finding): Promise<Shown> => {
       if (finding.fix === undefined || finding.status === "ok") return finding;

@@ -23,7 +23,7 @@ export const providers: Check = async (context) => {
   const tested = await Promise.all(
     ready.map((one) => (isFree(one) || isOnline ? test(one.row, context) : untested(one.row))),
   );
-  return [await chosen(context), ...tested, ...notReady(byProvider)];
+  return [await checkChosenModel(context), ...tested, ...notReady(byProvider)];
 };
 
 function cheapest(rows: readonly Row[]): Row | undefined {
@@ -31,7 +31,7 @@ function cheapest(rows: readonly Row[]): Row | undefined {
   return [...rows].sort((one, other) => costOf(one) - costOf(other))[0];
 }
 
-async function chosen({ runtime }: CheckContext): Promise<Finding> {
+async function checkChosenModel({ runtime }: CheckContext): Promise<Finding> {
   const id = "models.chosen";
   try {
     const { label, providerId } = await runtime.models.resolve();

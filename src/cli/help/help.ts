@@ -27,7 +27,7 @@ async function helpFor(words: readonly string[]): Promise<string> {
   const topic = second === undefined ? topics.find(({ name }) => name === word) : undefined;
   if (command === undefined && topic === undefined) throw unknownWord(word);
   const own = command ? commandHelp(command, subcommandOf(command, second), width) : undefined;
-  const about = topic ? await shown(await topic.text()) : undefined;
+  const about = topic ? await styleHelp(await topic.text()) : undefined;
   return [own, about].filter((text) => text !== undefined).join("\n");
 }
 
@@ -45,7 +45,7 @@ function subcommandOf({ name: command, subcommands = [], arguments: own }: Comma
 }
 
 /** A terminal shows Markdown; a pipe or file gets it as it is. */
-async function shown(text: string): Promise<string> {
+async function styleHelp(text: string): Promise<string> {
   const { stdout, env } = process;
   if (!stdout.isTTY || env.NO_COLOR || env.TERM === "dumb") return text;
   const { renderMarkdown } = await import("../markdown.ts");

@@ -1,8 +1,8 @@
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import type { Arguments } from "../args.ts";
 import type { Launcher } from "../launcher.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { progressOf, watch } from "../output/watching.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
@@ -11,7 +11,7 @@ import prompt from "./improve.md";
 const MAX_CHARACTERS = 40_000;
 
 /** Lets the model read the repository and improve the draft. Returns undefined if its answer cannot be used. */
-export async function improved(
+export async function improveDraft(
   draft: string,
   { given, launcher, root }: { given: Arguments; launcher: Launcher; root: string },
 ): Promise<string | undefined> {
@@ -27,10 +27,11 @@ export async function improved(
   const removeInterrupt = onInterrupt(() => void session.close());
   try {
     watch(session, bar);
-    const outcome = await session.sendAndWait({ prompt: `${prompt}\n\n${wrapped("draft", {}, quoted(draft))}` });
+    const outcome = await session.sendAndWait({ prompt: `${prompt}\n\n${wrapInTag("draft", {}, quoted(draft))}` });
     bar.stop();
     const text = outcome.kind === "done" ? fileIn(outcome.answer) : undefined;
-    if (text === undefined) say(`the model's answer cannot be used (${outcome.kind}); the draft stays as it was found`);
+    if (text === undefined)
+      printMessage(`the model's answer cannot be used (${outcome.kind}); the draft stays as it was found`);
     return text;
   } finally {
     bar.stop();

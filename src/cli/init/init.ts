@@ -11,9 +11,9 @@ import { terminalAsk } from "../ask.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { agentsFile } from "./agents-file.ts";
-import { improved } from "./improve.ts";
+import { improveDraft } from "./improve.ts";
 import { survey } from "./survey.ts";
 
 const FILE = "AGENTS.md";
@@ -27,16 +27,16 @@ export async function initCommand(given: Arguments, launcher: Launcher): Promise
   if (!isPrinted) await requireConsent(given, path);
   const draft = agentsFile(await survey(root));
   const text = (await wantsModel(given, launcher, isPrinted))
-    ? await improved(draft, { given, launcher, root })
+    ? await improveDraft(draft, { given, launcher, root })
     : undefined;
   if (isPrinted) {
     await write(process.stdout.isTTY ? sanitise(text ?? draft) : (text ?? draft));
-    if (given.has("dry-run")) say(`nothing was written; it would go to ${path}`);
+    if (given.has("dry-run")) printMessage(`nothing was written; it would go to ${path}`);
     return exitCodes.done;
   }
   await replaceFile(nodeDisk, path, text ?? draft);
   await write(`Wrote ${sanitiseLine(path)}\n`);
-  say("Read it and correct it: agents see this file in every session here.");
+  printMessage("Read it and correct it: agents see this file in every session here.");
   sayOthers(root);
   return exitCodes.done;
 }
@@ -67,5 +67,5 @@ function sayOthers(root: string): void {
   const others = ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"].filter((name) =>
     existsSync(join(root, name)),
   );
-  if (others.length > 0) say(`there is also ${others.join(", ")}: keep them from contradicting each other`);
+  if (others.length > 0) printMessage(`there is also ${others.join(", ")}: keep them from contradicting each other`);
 }

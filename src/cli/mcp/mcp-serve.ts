@@ -8,7 +8,7 @@ import { inProcess } from "../../server/in-process.ts";
 import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
-import { sayLines } from "../output/say.ts";
+import { sayLines } from "../output/print-message.ts";
 import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 import { ServedSessions, type ServedSessionView } from "./served-sessions.ts";
@@ -93,7 +93,7 @@ function withTools(server: McpServer, sessions: ServedSessions): McpServer {
     },
     async ({ waitSeconds, ...request }, context) => {
       const { sessionId: id } = await sessions.start(request);
-      return shown(await wait(id, waitSeconds, context));
+      return shownSession(await wait(id, waitSeconds, context));
     },
   );
   server.registerTool(
@@ -111,7 +111,7 @@ function withTools(server: McpServer, sessions: ServedSessions): McpServer {
     },
     async ({ sessionId: id, message, mode, waitSeconds }, context) => {
       await sessions.send(id, message, mode);
-      return shown(await wait(id, waitSeconds, context));
+      return shownSession(await wait(id, waitSeconds, context));
     },
   );
   server.registerTool(
@@ -122,7 +122,7 @@ function withTools(server: McpServer, sessions: ServedSessions): McpServer {
       outputSchema: view,
       annotations: { readOnlyHint: true },
     },
-    async ({ sessionId: id, timeoutSeconds }, context) => shown(await wait(id, timeoutSeconds, context)),
+    async ({ sessionId: id, timeoutSeconds }, context) => shownSession(await wait(id, timeoutSeconds, context)),
   );
   registerLooks(server, sessions);
   return server;
@@ -137,7 +137,7 @@ function registerLooks(server: McpServer, sessions: ServedSessions): void {
       outputSchema: view,
       annotations: { readOnlyHint: true },
     },
-    async ({ sessionId: id }) => shown(sessions.view(id)),
+    async ({ sessionId: id }) => shownSession(sessions.view(id)),
   );
   server.registerTool(
     "list_sessions",
@@ -159,11 +159,11 @@ function registerLooks(server: McpServer, sessions: ServedSessions): void {
       inputSchema: z.object({ sessionId, close: z.boolean().default(false) }),
       outputSchema: view,
     },
-    async ({ sessionId: id, close }) => shown(await sessions.stop(id, { close })),
+    async ({ sessionId: id, close }) => shownSession(await sessions.stop(id, { close })),
   );
 }
 
-const shown = (session: ServedSessionView) => ({
+const shownSession = (session: ServedSessionView) => ({
   content: [{ type: "text" as const, text: JSON.stringify(session) }],
   structuredContent: { ...session },
 });

@@ -5,7 +5,7 @@ import { type Arguments, unknownSubcommand, usage, wantsJson } from "../args.ts"
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { onInterrupt } from "../signals.ts";
 
 /** The parts of the runtime that the command needs. */
@@ -69,7 +69,7 @@ export async function runMcp(given: Arguments, launcher: Launcher): Promise<Exit
   const isData = wantsJson(given) && !process.stdout.isTTY;
   const print = (text: string): void => void printed.push(write(isData ? text : sanitise(text)));
   try {
-    return await mcpCommand(given, { administration, environment, signal: stop.signal, print, say });
+    return await mcpCommand(given, { administration, environment, signal: stop.signal, print, say: printMessage });
   } finally {
     await Promise.all(printed);
     removeInterrupt();
@@ -111,7 +111,7 @@ const verbs: Readonly<Record<string, (call: Call) => Promise<void>>> = {
 async function list({ given, around }: Call): Promise<void> {
   const { administration, print } = around;
   const views = await administration.list();
-  const rows = await Promise.all(views.map((view) => checked(view, given, administration)));
+  const rows = await Promise.all(views.map((view) => checkServer(view, given, administration)));
   if (wantsJson(given)) return print(jsonList(rows));
   if (rows.length === 0) return print("No MCP servers. Add one with: troupe mcp add <name> -- <command>\n");
   const cells = rows.map((row) => [row.name, row.scope, row.transport, statusOf(row), row.summary ?? "", row.shown]);
@@ -122,7 +122,7 @@ async function list({ given, around }: Call): Promise<void> {
 
 async function get({ given, name, around }: Call): Promise<void> {
   const { administration, print } = around;
-  const view = await checked(await find(name, administration), given, administration);
+  const view = await checkServer(await find(name, administration), given, administration);
   print(wantsJson(given) ? `${JSON.stringify(view, undefined, 2)}\n` : serverText(view));
   if (view.status === undefined || view.status === "connected") return;
   throw new TroupeError("failed", `There is no connection to ${name}: ${view.error ?? view.status}`);
@@ -260,7 +260,11 @@ async function find(name: string, administration: McpCommands): Promise<ServerVi
 
 type CheckedView = ServerView & { readonly status?: string; readonly error?: string };
 
-async function checked(view: ServerView, given: Arguments, { check, list: all }: McpCommands): Promise<CheckedView> {
+async function checkServer(
+  view: ServerView,
+  given: Arguments,
+  { check, list: all }: McpCommands,
+): Promise<CheckedView> {
   if (!given.has("connect") || view.state !== "enabled") return view;
   const { status, error } = await check(view.name);
   const now = (await all()).find(({ name }) => name === view.name) ?? view;

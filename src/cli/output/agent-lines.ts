@@ -78,7 +78,7 @@ export interface BlockLine {
 
 /** Returns lines for blocks that a user should see immediately. A denial that a warning reported is not repeated. */
 export class BlockLines {
-  readonly #told: string[] = [];
+  readonly #reportedDenials: string[] = [];
 
   lineOf(block: Block): BlockLine | undefined {
     const who = block.agentId === undefined ? "" : `${block.agentId}: `;
@@ -87,7 +87,7 @@ export class BlockLines {
     const { name, state, error = "" } = block.card;
     const what = `${who}${name}`;
     const isDenied = state !== "failed";
-    if (isDenied && this.#isTold(what)) return undefined;
+    if (isDenied && this.#isRepeated(what)) return undefined;
     const [reason = ""] = error.trim().split("\n");
     return { level: "warning", text: `${what} ${isDenied ? "denied" : "failed"}: ${clip(reason, 120)}` };
   }
@@ -95,14 +95,14 @@ export class BlockLines {
   #notice({ topic, text, level }: Extract<Block, { kind: "notice" }>, who: string): BlockLine {
     if (topic === "permission_denied") {
       const [, toolName = ""] = /^(\S+) denied \(/.exec(text) ?? [];
-      this.#told.push(`${who}${toolName}`);
+      this.#reportedDenials.push(`${who}${toolName}`);
     }
     return { level, text: `${who}${text}` };
   }
 
-  #isTold(what: string): boolean {
-    const index = this.#told.indexOf(what);
-    if (index >= 0) this.#told.splice(index, 1);
+  #isRepeated(what: string): boolean {
+    const index = this.#reportedDenials.indexOf(what);
+    if (index >= 0) this.#reportedDenials.splice(index, 1);
     return index >= 0;
   }
 }

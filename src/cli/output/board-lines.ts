@@ -53,13 +53,15 @@ export function changeText({ rows }: Pick<BoardChange, "rows">): string {
   return rows
     .map(({ before, after }) => {
       const { src, name } = after ?? before ?? { src: "", name: "" };
-      return [`${sign(before, after)} ${src}/${name}`, ...marked("-", before), ...marked("+", after)].join("\n");
+      return [`${sign(before, after)} ${src}/${name}`, ...markedLines("-", before), ...markedLines("+", after)].join(
+        "\n",
+      );
     })
     .map((text) => `${text}\n`)
     .join("");
 }
 
-function marked(mark: string, row: BoardRow | null): string[] {
+function markedLines(mark: string, row: BoardRow | null): string[] {
   if (row === null) return [];
   // A short note is its own description.
   const description = row.content.startsWith(row.description) ? [] : [row.description];

@@ -42,14 +42,14 @@ export function listLines(rows: readonly ListRow[], { width, textWidth }: ListLa
     return rows.map((row) => `${line(row).trimEnd()}\n`).join("");
   }
   const stacked = (row: ListRow): string[] => [
-    ...wrapped(row.cells.map((cell, column) => (column === 0 ? cell : cell.trimEnd())).filter(Boolean), width),
+    ...wrapCells(row.cells.map((cell, column) => (column === 0 ? cell : cell.trimEnd())).filter(Boolean), width),
     ...[row.text, row.end ?? ""].filter(Boolean).map((text) => `${GAP}${clipColumns(text, width - GAP.length)}`),
   ];
   return rows.map((row) => `${stacked(row).join("\n")}\n`).join("");
 }
 
 /** Puts as many cells on a line as fit. */
-function wrapped(cells: readonly string[], width: number): string[] {
+function wrapCells(cells: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const cell of cells) {
     const last = lines.at(-1);

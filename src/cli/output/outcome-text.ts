@@ -17,8 +17,8 @@ export function resultLine(what: {
   exitCode: ExitCode;
 }): object {
   const { session, outcome, verdict, left, exitCode } = what;
-  const { agents } = session.history.totals;
-  const { calls, usage, costUsd, durationMs } = session.history.budget.run;
+  const { agents } = session.record.totals;
+  const { calls, usage, costUsd, durationMs } = session.record.budget.run;
   return {
     type: "result",
     sessionId: session.id,
@@ -45,19 +45,19 @@ export function finalLines(what: {
   silent: boolean;
 }): string[] {
   const { session, outcome, verdict, unmerged, silent } = what;
-  const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
+  const trouble = [...troubleOf(outcome), ...verdictLines(session, verdict, { silent })];
   const resume =
-    outcome.kind === "done" || !session.history.isStored ? [] : [`to resume: troupe --resume ${session.id} -p "…"`];
+    outcome.kind === "done" || !session.record.isStored ? [] : [`to resume: troupe --resume ${session.id} -p "…"`];
   if (silent) return trouble;
   // A command that was answered here leaves no session to name.
-  const usage = session.history.isStored || session.history.budget.run.calls > 0 ? [usageLine(session)] : [];
-  const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), ...usage];
-  return [...trouble, ...news, ...resume];
+  const usage = session.record.isStored || session.record.budget.run.calls > 0 ? [usageLine(session)] : [];
+  const lines = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), ...usage];
+  return [...trouble, ...lines, ...resume];
 }
 
 /** Returns the files that this session changed, if this run did something. Known once the session is closed. */
-function changes({ events, history, workspace, id }: Session): string[] {
-  const own = events.slice(history.inherited);
+function changes({ events, record, workspace, id }: Session): string[] {
+  const own = events.slice(record.inherited);
   const end = own.findLast(({ type }) => type === "session.shutdown");
   const ran = own.some(({ type }) => type === "tool.execution_start");
   if (end?.type !== "session.shutdown" || !ran) return [];
@@ -89,13 +89,17 @@ function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
 }
 
 /** Returns a hint about proposed facts that the user has not seen. */
-function proposals({ history }: Session): string[] {
-  const { proposals: count } = history.totals;
+function proposals({ record }: Session): string[] {
+  const { proposals: count } = record.totals;
   return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
 }
 
 /** Bad news is printed even with `silent`. */
-function judgement(session: Session, verdict: AutopilotVerdict | undefined, { silent }: { silent: boolean }): string[] {
+function verdictLines(
+  session: Session,
+  verdict: AutopilotVerdict | undefined,
+  { silent }: { silent: boolean },
+): string[] {
   if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
   if (verdict.kind === "left" || session.mainAgent.modes.current === "autopilot")
     return [`autopilot: ${verdictText(verdict)}`];
@@ -132,10 +136,10 @@ function defectText(error: Error): string {
 }
 
 function usageLine(session: Session): string {
-  const { calls, usage, costUsd } = session.history.budget.run;
+  const { calls, usage, costUsd } = session.record.budget.run;
   const tokens = usage.inputTokens + usage.outputTokens;
   const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
-  const { agents } = session.history.totals;
+  const { agents } = session.record.totals;
   const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
   const costs = costText(agents);
   const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;
@@ -145,9 +149,9 @@ function usageLine(session: Session): string {
 }
 
 /** Returns the model that the main agent called last in this run. */
-function answeringModel({ events, history }: Session): string | undefined {
+function answeringModel({ events, record }: Session): string | undefined {
   const last = events
-    .slice(history.inherited)
+    .slice(record.inherited)
     .findLast(({ type, agentId }) => type === "troupe.usage" && agentId === undefined);
   if (last?.type !== "troupe.usage") return undefined;
   const { provider, model } = last.data;

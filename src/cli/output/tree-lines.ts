@@ -22,7 +22,7 @@ const english = labelsFor({});
 /** Returns the lines: the main agent, the working agents, and the number of finished ones. */
 export function treeLines(main: string, view: View, drawing: TreeLayout): string[] {
   const all = agentRows(view, ({ kind, isPast }) => kind !== "sidekick" && !isPast);
-  const shown = chosen(all, view, drawing.rows - 2);
+  const shown = chooseAgents(all, view, drawing.rows - 2);
   const hidden = all.flatMap((row) => (row.kind === "agent" && !shown.includes(row) ? [row.agent] : []));
   const lines = shown.map((row, index) => rowLine(row, { view, drawing, branch: branchOf(shown, index) }));
   const rest = restText(hidden);
@@ -36,7 +36,7 @@ export function treeLines(main: string, view: View, drawing: TreeLayout): string
  * Chooses the agents to draw: working agents first, then idle ones and results of workers if there is room. Others that
  * ended are only counted.
  */
-function chosen(all: readonly AgentRow[], view: View, room: number): readonly AgentRow[] {
+function chooseAgents(all: readonly AgentRow[], view: View, room: number): readonly AgentRow[] {
   const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
   const filters = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
   const fits = filters.map((filter) => rowsOf(all, filter)).find((rows) => rows.length <= room);

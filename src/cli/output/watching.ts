@@ -45,8 +45,8 @@ export function watch(
   bar: ProgressOutput,
   each: (event: SessionEvent) => void = () => undefined,
 ): void {
-  const past = new Set(session.events.slice(0, session.history.inherited));
-  session.history.follow((event) => {
+  const past = new Set(session.events.slice(0, session.record.inherited));
+  session.record.follow((event) => {
     if (past.has(event)) return bar.recall(event);
     each(event);
     bar.show(event);

@@ -6,7 +6,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 import { timeOf } from "../since.ts";
 import { added, dayOf, nothing, type UsageRow, type UsageTotals } from "./session-usage.ts";
 import { allUsage } from "./usage-cache.ts";
@@ -41,7 +41,7 @@ type Read = Pick<Runtime, "store" | "home">;
 
 async function groupedRows(runtime: Read, by: Grouping, from: string | undefined): Promise<Group[]> {
   const { sessions, failed } = await allUsage(runtime);
-  for (const { sessionId, message } of failed.slice(0, 5)) say(`session ${sessionId} is left out: ${message}`);
+  for (const { sessionId, message } of failed.slice(0, 5)) printMessage(`session ${sessionId} is left out: ${message}`);
   const repositoryOf = by === "repository" ? await repositories(runtime) : new Map<string, string>();
   const groups = new Map<string, Group>();
   for (const [sessionId, rows] of sessions) {

@@ -1,7 +1,7 @@
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { defineCommand } from "../command.ts";
-import { listed, shown } from "../lines.ts";
+import { clipLine, joinLines } from "../lines.ts";
 import type { AgentEntry } from "../ports.ts";
 
 export const agent = defineCommand({
@@ -20,17 +20,17 @@ export const agent = defineCommand({
     const chosen = choices.find((one) => one.name === name) ?? choices.find((one) => plain(one.name) === plain(name));
     if (!chosen) throw unknownAgent(name, choices);
     await agents.select(chosen.name);
-    return { kind: "completed", text: `${shown(chosen.name)} is the main agent from the next message on.` };
+    return { kind: "completed", text: `${clipLine(chosen.name)} is the main agent from the next message on.` };
   },
 });
 
 function overview(choices: readonly AgentEntry[], selected: string | undefined): string {
   if (choices.length === 0) return "There are no agents to choose from.";
   const lines = choices.map(
-    ({ name, description }) => `${name === selected ? "*" : " "} ${shown(name, 80)}: ${shown(description)}`,
+    ({ name, description }) => `${name === selected ? "*" : " "} ${clipLine(name, 80)}: ${clipLine(description)}`,
   );
   const leads = selected === undefined ? "The default agent is the main agent." : "* is the main agent.";
-  return `${listed(lines)}\n${leads}`;
+  return `${joinLines(lines)}\n${leads}`;
 }
 
 /** Normalizes a name for comparison: case, spaces and underscores do not matter. */
@@ -46,6 +46,6 @@ function unknownAgent(name: string, choices: readonly AgentEntry[]): TroupeError
     name,
     choices.map((choice) => choice.name),
   );
-  const hint = meant === undefined ? "/agent lists the agents." : `Did you mean ${shown(meant)}?`;
-  return new TroupeError("usage", `There is no agent ${JSON.stringify(shown(name, 80))}.`, { hint });
+  const hint = meant === undefined ? "/agent lists the agents." : `Did you mean ${clipLine(meant)}?`;
+  return new TroupeError("usage", `There is no agent ${JSON.stringify(clipLine(name, 80))}.`, { hint });
 }

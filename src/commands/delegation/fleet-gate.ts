@@ -2,7 +2,7 @@
 import { quoted } from "../../lib/quoting.ts";
 import { plural } from "../../lib/text.ts";
 import type { StopGate } from "../gate.ts";
-import { shown } from "../lines.ts";
+import { clipLine } from "../lines.ts";
 
 export interface FleetPorts {
   readTodos(): Promise<readonly FleetTodo[]>;
@@ -98,6 +98,6 @@ function count(ids: readonly string[]): string {
 
 function names(ids: readonly string[]): string {
   const more = ids.length - MAX_NAMED;
-  const named = ids.slice(0, MAX_NAMED).map((id) => quoted(shown(id, 60)));
+  const named = ids.slice(0, MAX_NAMED).map((id) => quoted(clipLine(id, 60)));
   return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }

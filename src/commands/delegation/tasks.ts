@@ -4,7 +4,7 @@
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { defineCommand } from "../command.ts";
-import { duration, listed, shown } from "../lines.ts";
+import { clipLine, duration, joinLines } from "../lines.ts";
 import type { TaskEntry } from "../ports.ts";
 
 const ACTIONS = ["show", "stop", "promote"] as const;
@@ -23,7 +23,7 @@ export const tasks = defineCommand({
       const hint = "Write /tasks, or /tasks show, stop or promote and the id of one.";
       throw new TroupeError("usage", "/tasks does not understand this.", { hint });
     }
-    const task = found(id, port.list());
+    const task = findEntry(id, port.list());
     if (action === "show") return { kind: "completed", text: await port.show(task.id) };
     if (action === "stop") await port.stop(task.id);
     else await port.promote(task.id);
@@ -36,21 +36,21 @@ export const tasks = defineCommand({
 
 function overview(entries: readonly TaskEntry[]): string {
   if (entries.length === 0) return "No agent has been started.";
-  return listed(entries.map((entry) => `${"  ".repeat(depthOf(entry, entries))}${line(entry)}`));
+  return joinLines(entries.map((entry) => `${"  ".repeat(depthOf(entry, entries))}${line(entry)}`));
 }
 
 function line(entry: TaskEntry): string {
   const { id, agentType, status, mode, elapsedMs, toolCalls, tokens, description } = entry;
   const now = entry.waitingFor === undefined ? entry.lastActivity : `waiting for ${entry.waitingFor}`;
   const facts = [
-    `${shown(agentType, 60)}, ${mode}`,
-    shown(status, 40),
+    `${clipLine(agentType, 60)}, ${mode}`,
+    clipLine(status, 40),
     duration(elapsedMs),
     `${toolCalls} calls, ${tokens} tokens`,
-    ...(entry.intent === undefined ? [] : [shown(entry.intent, 80)]),
-    ...(now === undefined ? [] : [shown(now, 80)]),
+    ...(entry.intent === undefined ? [] : [clipLine(entry.intent, 80)]),
+    ...(now === undefined ? [] : [clipLine(now, 80)]),
   ];
-  return `${shown(id, 80)}  ${facts.join(" · ")}  ${shown(description, 100)}`.trimEnd();
+  return `${clipLine(id, 80)}  ${facts.join(" · ")}  ${clipLine(description, 100)}`.trimEnd();
 }
 
 const MAX_DEPTH_SHOWN = 8;
@@ -67,13 +67,13 @@ function depthOf(entry: TaskEntry, entries: readonly TaskEntry[]): number {
   return depth;
 }
 
-function found(id: string, entries: readonly TaskEntry[]): TaskEntry {
+function findEntry(id: string, entries: readonly TaskEntry[]): TaskEntry {
   const entry = entries.find((one) => one.id === id);
   if (entry) return entry;
   const meant = nearest(
     id,
     entries.map((one) => one.id),
   );
-  const hint = meant === undefined ? "/tasks lists them." : `Did you mean ${shown(meant)}?`;
-  throw new TroupeError("usage", `There is no task ${JSON.stringify(shown(id, 80))}.`, { hint });
+  const hint = meant === undefined ? "/tasks lists them." : `Did you mean ${clipLine(meant)}?`;
+  throw new TroupeError("usage", `There is no task ${JSON.stringify(clipLine(id, 80))}.`, { hint });
 }

@@ -1,7 +1,7 @@
 /** The command `/schedules`. This folder holds the commands for scheduled prompts. */
 import { TroupeError } from "../../protocol/errors.ts";
 import { defineCommand } from "../command.ts";
-import { duration, listed, shown } from "../lines.ts";
+import { clipLine, duration, joinLines } from "../lines.ts";
 import type { ScheduleEntry } from "../ports.ts";
 
 export const schedules = defineCommand({
@@ -27,10 +27,10 @@ export const schedules = defineCommand({
 
 function overview(entries: readonly ScheduleEntry[], now: number): string {
   if (entries.length === 0) return "Nothing is scheduled. /every and /after schedule a prompt.";
-  return listed(
+  return joinLines(
     entries.map(({ id, recurring, intervalMs, nextRunAt, displayPrompt }) => {
       const when = recurring ? `every ${duration(intervalMs)}, next in` : "once, in";
-      return `${id}  ${when} ${duration(nextRunAt - now)}: ${shown(displayPrompt)}`;
+      return `${id}  ${when} ${duration(nextRunAt - now)}: ${clipLine(displayPrompt)}`;
     }),
   );
 }

@@ -1,6 +1,6 @@
 /** The prompt for a consolidating agent: its contract, the board with its texts, and the evidence of a session. */
 
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { type BoardRow, boardLimits } from "./board.ts";
 import contract from "./consolidation.md";
 import nearlyFull from "./consolidation-full.md";
@@ -12,9 +12,9 @@ export function consolidationPrompt(rows: readonly BoardRow[], evidence: Session
   const parts = [
     contract.trim(),
     rows.length >= boardLimits.warnAt && warning(rows),
-    wrapped("consolidation_board", {}, [boardTable(rows), ...rows.map(boardItem)].join("\n\n")),
-    wrapped("session_turns", { session: evidence.sessionId }, turnsText(evidence)),
-    evidence.checkpoint !== undefined && wrapped("session_checkpoint", {}, quoted(evidence.checkpoint)),
+    wrapInTag("consolidation_board", {}, [boardTable(rows), ...rows.map(boardItem)].join("\n\n")),
+    wrapInTag("session_turns", { session: evidence.sessionId }, turnsText(evidence)),
+    evidence.checkpoint !== undefined && wrapInTag("session_checkpoint", {}, quoted(evidence.checkpoint)),
   ];
   return parts.filter(Boolean).join("\n\n");
 }
@@ -34,8 +34,8 @@ function warning(rows: readonly BoardRow[]): string {
 function turnsText({ turns, leftOut }: SessionEvidence): string {
   const missing = leftOut > 0 ? [`(${leftOut} earlier turns are left out.)`] : [];
   const told = turns.flatMap(({ number, user, assistant }) => [
-    wrapped("said_by_person", { turn: String(number) }, quoted(user)),
-    wrapped("said_by_agent", { turn: String(number) }, quoted(assistant)),
+    wrapInTag("said_by_person", { turn: String(number) }, quoted(user)),
+    wrapInTag("said_by_agent", { turn: String(number) }, quoted(assistant)),
   ]);
   return [...missing, ...(told.length > 0 ? told : ["(Nothing was said.)"])].join("\n\n");
 }

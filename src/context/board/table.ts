@@ -1,5 +1,5 @@
 /** The board's text for models. The table lists the rows without their texts. */
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import type { BoardEntry } from "./board.ts";
 import hint from "./table.md";
 
@@ -11,7 +11,7 @@ export function boardTable(entries: readonly BoardEntry[]): string {
     line([src, name, cell(description), String(readCount), String(count)]),
   );
   const table = [line(COLUMNS), line(COLUMNS.map(() => "---")), ...rows].join("\n");
-  return wrapped("dynamic_context_board", {}, `${table}\n\n${hint.trim()}`);
+  return wrapInTag("dynamic_context_board", {}, `${table}\n\n${hint.trim()}`);
 }
 
 const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
@@ -25,5 +25,5 @@ export function boardItem({
   name,
   content,
 }: Pick<BoardEntry, "src" | "name"> & { readonly content: string }): string {
-  return wrapped("board_item", { src, name }, quoted(content));
+  return wrapInTag("board_item", { src, name }, quoted(content));
 }

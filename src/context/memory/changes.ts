@@ -73,7 +73,7 @@ export function acceptChange(state: MemoryState, ids: readonly string[]): Stored
   return ids.flatMap((id) => {
     const fact = requireFact(state, id);
     if (fact.status === "accepted") return [];
-    const { expiresAt: _, ...rest } = stored(fact);
+    const { expiresAt: _, ...rest } = storedFactOf(fact);
     const accepted: StoredFact = { ...rest, status: "accepted" };
     return [accepted, ...superseded(state, accepted)];
   });
@@ -82,7 +82,7 @@ export function acceptChange(state: MemoryState, ids: readonly string[]): Stored
 export function retractChange(state: MemoryState, ids: readonly string[]): StoredFact[] {
   return ids.flatMap((id) => {
     const fact = requireFact(state, id);
-    return fact.status === "retracted" ? [] : [{ ...stored(fact), status: "retracted" as const }];
+    return fact.status === "retracted" ? [] : [{ ...storedFactOf(fact), status: "retracted" as const }];
   });
 }
 
@@ -93,7 +93,7 @@ export interface FactEdit extends Partial<FactContent> {
 
 /** Edits a fact; only for the user, who becomes its author. A new text resets the votes. */
 export function editChange(state: MemoryState, id: string, edit: FactEdit): StoredFact[] {
-  const { expiresAt: former, ...fact } = stored(requireFact(state, id));
+  const { expiresAt: former, ...fact } = storedFactOf(requireFact(state, id));
   const { expiresAt = former, ...content } = edit;
   const isOther = content.fact !== undefined && content.fact !== fact.fact;
   const changed: StoredFact = {
@@ -110,7 +110,7 @@ export function voteChange(fact: Fact, { direction, reason, voter }: VoteRequest
   if (fact.votes.by.some((vote) => vote.voter === voter && vote.direction === direction)) {
     throw new TroupeError("failed", `This session has already voted on the fact: ${direction}.`);
   }
-  return withVote(stored(fact), { voter, direction, reason, at: new Date(now).toISOString() });
+  return withVote(storedFactOf(fact), { voter, direction, reason, at: new Date(now).toISOString() });
 }
 
 function requireFact(state: MemoryState, id: string): Fact {
@@ -119,14 +119,14 @@ function requireFact(state: MemoryState, id: string): Fact {
   throw new TroupeError("usage", `There is no fact ${id}.`, { hint: "See: troupe memory list" });
 }
 
-export function stored({ uses: _, lastUsedAt: __, ...fact }: Fact): StoredFact {
+export function storedFactOf({ uses: _, lastUsedAt: __, ...fact }: Fact): StoredFact {
   return fact;
 }
 
 function superseded(state: MemoryState, { supersedes, place }: StoredFact): StoredFact[] {
   const former = supersedes === undefined ? undefined : state.facts.get(supersedes);
   if (former === undefined || former.place !== place || former.status === "retracted") return [];
-  return [{ ...stored(former), status: "retracted" }];
+  return [{ ...storedFactOf(former), status: "retracted" }];
 }
 
 function requireRoom(state: MemoryState, { status }: FactDraft, now: number): void {

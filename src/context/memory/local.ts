@@ -1,7 +1,7 @@
 /** The default memory: journals under the user's home, one per memory space. */
 
 import { TroupeError } from "../../protocol/errors.ts";
-import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteChange } from "./changes.ts";
+import { refuseRetracted, type StoreChange, sameFact, storeChange, storedFactOf, voteChange } from "./changes.ts";
 import { requireContent, sameness } from "./content.ts";
 import { messageOf } from "./failure.ts";
 import type { MemoryState } from "./fold.ts";
@@ -65,7 +65,7 @@ export function localMemory(
           for (const fact of result.facts) facts.set(fact.id, { uses: 0, ...fact });
           results.push(result.told);
         }
-        return [...facts.values()].filter((fact) => before.facts.get(fact.id) !== fact).map(stored);
+        return [...facts.values()].filter((fact) => before.facts.get(fact.id) !== fact).map(storedFactOf);
       });
       return results;
     },

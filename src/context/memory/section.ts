@@ -1,6 +1,6 @@
 /** The memory section of the main agent's prompt: accepted facts of this folder, most useful first, quoted as data. */
 
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { type Fact, isCurrent } from "./memory.ts";
 import introduction from "./section.md";
@@ -58,12 +58,12 @@ function boundedSection(text: string, maxBytes: number): string {
   const bytes = Buffer.from(quoted(text));
   const kept = bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes);
   const whole = new TextDecoder().decode(kept).replace(/\ufffd+$/, "");
-  return wrapped(TAG, {}, `${serviceIntroduction.trim()}\n\n${whole}`);
+  return wrapInTag(TAG, {}, `${serviceIntroduction.trim()}\n\n${whole}`);
 }
 
 function sectionText(lines: readonly string[], left: number): string {
   const rest = left > 0 ? [`(${left} more did not fit here.)`] : [];
-  return wrapped(TAG, {}, [introduction.trim(), "", ...lines, ...rest].join("\n"));
+  return wrapInTag(TAG, {}, [introduction.trim(), "", ...lines, ...rest].join("\n"));
 }
 
 function lineOf(fact: Fact): string {

@@ -3,7 +3,7 @@
 import { defined } from "../../lib/defined.ts";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
 import { realPath } from "../../lib/node/real-path.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
 import { onOneLine } from "../../lib/visible.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -189,7 +189,7 @@ function contextText(skill: Skill, body: string, files: SkillFiles | undefined):
   const beside = (files?.files ?? []).filter((file) => file !== "SKILL.md");
   const list = beside.length === 0 ? "" : `${fileList(beside, files?.complete ?? true)}\n`;
   const head = `Base directory for this skill: ${onOneLine(skill.directory)}\n${list}\n`;
-  return wrapped("skill-context", { name: skill.name }, quoted(`${head}${body}`));
+  return wrapInTag("skill-context", { name: skill.name }, quoted(`${head}${body}`));
 }
 
 function fileList(names: readonly string[], complete: boolean): string {

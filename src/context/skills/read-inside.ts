@@ -15,10 +15,10 @@ export function readFolder(path: string, maxEntries: number): FolderRead | undef
   try {
     directory = fs.opendirSync(path);
     for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-      if (entries.length >= maxEntries) return { entries: sorted(entries), complete: false };
+      if (entries.length >= maxEntries) return { entries: sortByName(entries), complete: false };
       entries.push({ name: entry.name, kind: kindOf(entry) });
     }
-    return { entries: sorted(entries), complete: true };
+    return { entries: sortByName(entries), complete: true };
   } catch {
     return undefined;
   } finally {
@@ -32,6 +32,6 @@ function kindOf(entry: fs.Dirent): "file" | "folder" | "link" | "special" {
   return entry.isSymbolicLink() ? "link" : "special";
 }
 
-function sorted<T extends { name: string }>(entries: T[]): T[] {
+function sortByName<T extends { name: string }>(entries: T[]): T[] {
   return entries.sort((one, other) => (one.name < other.name ? -1 : 1));
 }

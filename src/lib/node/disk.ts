@@ -46,11 +46,11 @@ export const nodeDisk: Disk = {
     let offset = 0;
     while (offset < data.length) offset += await writeOnce(fd, data, offset);
   },
-  sync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
+  sync: (fd) => promisify((callback) => fs.fdatasync(fd, callback)),
   async syncDirectory(path) {
     const fd = await open(path, fs.constants.O_RDONLY).catch(() => undefined);
     if (fd === undefined) return;
-    await done((callback) => fs.fsync(fd, callback)).catch(ignoreUnsupported);
+    await promisify((callback) => fs.fsync(fd, callback)).catch(ignoreUnsupported);
     await nodeDisk.close(fd);
   },
   truncate: (path, length) => fs.promises.truncate(path, length),
@@ -60,7 +60,7 @@ export const nodeDisk: Disk = {
   makeRunnable: (path) => fs.promises.chmod(path, DIRECTORY_MODE),
   unlink: (path) => fs.promises.unlink(path),
   remove: (path) => removeTree(path),
-  close: (fd) => done((callback) => fs.close(fd, callback)),
+  close: (fd) => promisify((callback) => fs.close(fd, callback)),
 };
 
 /** Replaces a small file atomically: readers see the old content or the new, never a mixture. */
@@ -155,7 +155,7 @@ async function openOrCreate(path: string, flags: number): Promise<number> {
 
 async function create(path: string, flags: number): Promise<number> {
   const fd = await open(path, flags | fs.constants.O_CREAT | fs.constants.O_EXCL);
-  await done((callback) => fs.fchmod(fd, FILE_MODE, callback)).catch(ignoreUnsupported);
+  await promisify((callback) => fs.fchmod(fd, FILE_MODE, callback)).catch(ignoreUnsupported);
   return fd;
 }
 
@@ -173,7 +173,7 @@ function writeOnce(fd: number, data: Uint8Array, offset: number): Promise<number
   });
 }
 
-function done(run: (callback: (error: NodeJS.ErrnoException | null) => void) => void): Promise<void> {
+function promisify(run: (callback: (error: NodeJS.ErrnoException | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => run((error) => (error ? reject(error) : resolve())));
 }
 

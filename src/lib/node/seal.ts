@@ -30,7 +30,7 @@ export async function keyedSeal(options: { readonly path: string; readonly disk:
     },
     open(bytes) {
       if (!bytes.subarray(0, MARK.length).equals(MARK)) return bytes;
-      const [iv, tag, sealed] = cut(bytes.subarray(MARK.length), IV_BYTES, TAG_BYTES);
+      const [iv, tag, sealed] = splitBytes(bytes.subarray(MARK.length), IV_BYTES, TAG_BYTES);
       try {
         const decipher = createDecipheriv("aes-256-gcm", key, iv).setAuthTag(tag);
         return Buffer.concat([decipher.update(sealed), decipher.final()]);
@@ -41,7 +41,7 @@ export async function keyedSeal(options: { readonly path: string; readonly disk:
   };
 }
 
-function cut(bytes: Buffer, first: number, second: number): [Buffer, Buffer, Buffer] {
+function splitBytes(bytes: Buffer, first: number, second: number): [Buffer, Buffer, Buffer] {
   return [bytes.subarray(0, first), bytes.subarray(first, first + second), bytes.subarray(first + second)];
 }
 

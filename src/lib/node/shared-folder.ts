@@ -138,7 +138,8 @@ async function openShared(folder: string, path: string, maxBytes: number): Promi
   try {
     const root = await rootOf(folder);
     const opened = await openForReading(path, { cwd: root, roots: [root], maxBytes });
-    const problem = opened.kind !== "file" ? notAFile(opened.path) : opened.stat.nlink > 1 ? linked(opened) : undefined;
+    const problem =
+      opened.kind !== "file" ? notAFile(opened.path) : opened.stat.nlink > 1 ? hardLinkError(opened) : undefined;
     if (problem === undefined) return opened;
     await opened.handle.close();
     throw problem;
@@ -179,6 +180,6 @@ function notAFile(path: string): PathError {
   return new PathError("special", path, `Path ${path} is a folder, not a file.`);
 }
 
-function linked({ path, stat }: OpenedEntry): PathError {
+function hardLinkError({ path, stat }: OpenedEntry): PathError {
   return new PathError("special", path, `${path} has ${stat.nlink} names (hard links) and is not read.`);
 }

@@ -81,13 +81,14 @@ export function createRedactor(options: {
     else usual ??= createFinder(values, { patterns, forms: "usual" });
     return (all ?? usual)?.find(text, onOpen) ?? [];
   };
-  const redactText = (text: string): string => (text.length < SHORTEST ? text : replaced(text, merged(find(text))));
+  const redactText = (text: string): string =>
+    text.length < SHORTEST ? text : replaceRanges(text, mergeRanges(find(text)));
   return {
     text: redactText,
     knownValues: (text) =>
-      values.size === 0 || text.length < SHORTEST ? text : replaced(text, merged(find(text).filter(isKnown))),
+      values.size === 0 || text.length < SHORTEST ? text : replaceRanges(text, mergeRanges(find(text).filter(isKnown))),
     json: <T>(value: T) => redactJson(value, redactText, 0) as T,
-    stream: () => holdBack((text, onOpen) => merged(find(text, onOpen)), replaced),
+    stream: () => holdBack((text, onOpen) => mergeRanges(find(text, onOpen)), replaceRanges),
     add,
     holdsSecret(text) {
       forms ??= [...values.keys()].flatMap(squeezedForms);
@@ -193,7 +194,7 @@ function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, 
 const isKnown = ({ rank }: TextRange): boolean => rank < 0;
 
 /** Returns the stretches in order, without overlaps. */
-function merged(found: TextRange[]): TextRange[] {
+function mergeRanges(found: TextRange[]): TextRange[] {
   if (found.length < 2) return found;
   found.sort((one, other) => one.start - other.start || other.end - one.end);
   const result: TextRange[] = [];
@@ -209,7 +210,7 @@ function merged(found: TextRange[]): TextRange[] {
   return result;
 }
 
-function replaced(text: string, stretches: readonly TextRange[]): string {
+function replaceRanges(text: string, stretches: readonly TextRange[]): string {
   if (stretches.length === 0) return text;
   let result = "";
   let from = 0;

@@ -176,7 +176,7 @@ const needsStart =
 export const shapePatterns: readonly SecretPattern[] = [...tokens.map(tokenPattern), ...shapes.map(shapePattern)];
 
 function tokenPattern([id, prefix, body, least]: TokenRow): SecretPattern {
-  const begin = (): string => `${needsStart.test(prefix) ? START : ""}${escaped(prefix)}`;
+  const begin = (): string => `${needsStart.test(prefix) ? START : ""}${escapePattern(prefix)}`;
   return withExpressions({
     id,
     anchors: [prefix],
@@ -221,6 +221,6 @@ function isVaried(body: string): boolean {
   return new Set(body.slice(0, 200)).size >= 6;
 }
 
-function escaped(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
 }

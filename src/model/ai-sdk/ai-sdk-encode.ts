@@ -66,7 +66,7 @@ function spoken(message: Exclude<Message, ToolMessage>, npm: string): object {
 }
 
 function assistantParts({ content, calls, reasoning }: AssistantMessage, npm: string): object[] {
-  const kept = reasoning?.wireField === wireFieldOf(npm) ? keptParts(reasoning.opaque) : [];
+  const kept = reasoning?.wireField === wireFieldOf(npm) ? storedParts(reasoning.opaque) : [];
   const optionsOf = (id: string): unknown => kept.find((part) => part.toolCallId === id)?.providerOptions;
   return [
     ...kept.filter((part) => part.type !== "tool-call"),
@@ -81,7 +81,7 @@ function assistantParts({ content, calls, reasoning }: AssistantMessage, npm: st
   ];
 }
 
-function keptParts(opaque: string | undefined): Record<string, unknown>[] {
+function storedParts(opaque: string | undefined): Record<string, unknown>[] {
   const parsed = opaque === undefined ? undefined : parseJson(opaque);
   const parts: readonly unknown[] = parsed?.ok && Array.isArray(parsed.value) ? parsed.value : [];
   return parts.filter(isObject);

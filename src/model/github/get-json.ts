@@ -31,17 +31,17 @@ export async function getJson(url: string, options: GetOptions): Promise<unknown
       ...defined({ origin }),
     });
     const text = await boundedText(response);
-    if (!response.ok) throw refused(url, response.status, text);
+    if (!response.ok) throw statusError(url, response.status, text);
     const parsed = parseJson(text);
-    if (!parsed.ok) throw failed(url, "the answer is not JSON");
+    if (!parsed.ok) throw connectionError(url, "the answer is not JSON");
     return parsed.value;
   } catch (cause) {
     if (cause instanceof TroupeError) throw cause;
-    throw failed(url, signal.aborted ? `no answer within ${WITHIN_MS / 1000} s` : reasonOf(cause), cause);
+    throw connectionError(url, signal.aborted ? `no answer within ${WITHIN_MS / 1000} s` : reasonOf(cause), cause);
   }
 }
 
-function refused(url: string, status: number, text: string): TroupeError {
+function statusError(url: string, status: number, text: string): TroupeError {
   const parsed = parseJson(text);
   const hasMessage = parsed.ok && parsed.value && typeof parsed.value === "object" && "message" in parsed.value;
   const why = hasMessage
@@ -54,7 +54,7 @@ function refused(url: string, status: number, text: string): TroupeError {
   });
 }
 
-function failed(url: string, why: string, cause?: unknown): TroupeError {
+function connectionError(url: string, why: string, cause?: unknown): TroupeError {
   return new TroupeError("provider", `${hostAndPath(url)} could not be reached: ${why}`, { cause });
 }
 

@@ -26,10 +26,10 @@ export interface EnvironmentSettings {
 
 export function readEnvironment(environment: ModelVariables, flags: SettingsFlags): EnvironmentSettings {
   const read = reader(environment);
-  const baseUrl = given("--base-url", flags.baseUrl) ?? read("TROUPE_BASE_URL", "COPILOT_PROVIDER_BASE_URL");
-  const apiKey = given("--api-key", flags.apiKey) ?? read("TROUPE_API_KEY", "COPILOT_PROVIDER_API_KEY");
+  const baseUrl = valueFrom("--base-url", flags.baseUrl) ?? read("TROUPE_BASE_URL", "COPILOT_PROVIDER_BASE_URL");
+  const apiKey = valueFrom("--api-key", flags.apiKey) ?? read("TROUPE_API_KEY", "COPILOT_PROVIDER_API_KEY");
   const ambient = read("TROUPE_MODEL", "COPILOT_MODEL", "COPILOT_PROVIDER_MODEL_ID");
-  const model = given("--model", flags.model) ?? ambient;
+  const model = valueFrom("--model", flags.model) ?? ambient;
   if (baseUrl === undefined) return withoutEndpoint(apiKey, model?.value);
   if (!isAddress(baseUrl.value)) {
     throw new TroupeError("configuration", `${baseUrl.from}: "${withoutSecrets(baseUrl.value)}" is not an address`, {
@@ -79,7 +79,7 @@ function reader(environment: ModelVariables): Read {
   };
 }
 
-function given(from: string, value: string | undefined): Value | undefined {
+function valueFrom(from: string, value: string | undefined): Value | undefined {
   return value === undefined || value === "" ? undefined : { value, from };
 }
 
@@ -97,7 +97,7 @@ function withoutEndpoint(apiKey: Value | undefined, model: string | undefined): 
 }
 
 function kindOf(read: Read, flags: SettingsFlags): Pick<ConfiguredProvider, "type" | "wireApi"> {
-  const wire = given("--wire-api", flags.wireApi) ?? read("TROUPE_WIRE_API", "COPILOT_PROVIDER_WIRE_API");
+  const wire = valueFrom("--wire-api", flags.wireApi) ?? read("TROUPE_WIRE_API", "COPILOT_PROVIDER_WIRE_API");
   const type = read("COPILOT_PROVIDER_TYPE");
   if (type !== undefined && !isOneOf(["openai", "azure", "anthropic"], type.value)) {
     throw oneOf(type, ["openai", "azure", "anthropic"]);

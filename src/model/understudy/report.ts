@@ -28,7 +28,7 @@ const DECLARES = "declares ";
 export function writeReport(what: { lead: string; rows: readonly ReportRow[]; notes: readonly string[] }): string {
   const told = what.rows.filter((row) => row.kind !== "quote");
   const quotes = what.rows.filter((row) => row.kind === "quote");
-  return writeAnswer([what.lead, heading("Files", told.map(toldRow)), heading("Uses", quotes.map(hitRow)), what.notes]);
+  return writeAnswer([what.lead, heading("Files", told.map(rowText)), heading("Uses", quotes.map(hitRow)), what.notes]);
 }
 
 /** Returns the non-empty reports of parts whose agents have ended. */
@@ -71,6 +71,6 @@ function readRows(content: string): ReportRow[] {
 }
 
 /** Formats one row, for a report and for display. */
-export function toldRow({ path, line, text }: ReportRow): string {
+export function rowText({ path, line, text }: ReportRow): string {
   return `- ${cite(path, line)} – ${inlineText(text, MAX_ROW_CHARACTERS)}`;
 }

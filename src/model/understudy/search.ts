@@ -1,6 +1,6 @@
 /** The searches for terms, from the strictest to the loosest. */
 
-import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan/plan.ts";
+import { glob, globHits, grep, grepHits, type PlannedCall, type Scene } from "./plan/plan.ts";
 import { definitionSearch, isCode, isForeign, isTest } from "./project/languages.ts";
 import { matchersFor, wordSearch } from "./project/match.ts";
 import { keyOf, type Ranked, rankHits } from "./project/rank.ts";
@@ -38,7 +38,7 @@ export function withinNamed(scene: Scene, { terms, names, definitions }: SearchA
   if (!areWords(terms) || terms.length < 2) return [];
   const matchers = matchersFor(terms);
   const matched = (path: string) => matchers.filter((matcher) => matcher.test(path)).length;
-  const files = globbed(scene, String(names.arguments.pattern))
+  const files = globHits(scene, String(names.arguments.pattern))
     .paths.filter((path) => isCode(path) && !isTest(path) && !isForeign(path) && matched(path) > 0)
     .sort((a, b) => matched(b) - matched(a) || a.length - b.length || (a < b ? -1 : 1))
     .slice(0, MAX_NAMED_FILES);
@@ -49,8 +49,8 @@ export function withinNamed(scene: Scene, { terms, names, definitions }: SearchA
 
 export function hitsOf(scene: Scene, attempt: SearchAttempt, inner: readonly PlannedCall[]): Ranked[] {
   const { terms } = attempt;
-  const definitions = [attempt.definitions, ...inner].flatMap((call) => grepped(scene, call).hits);
-  const all = [...definitions, ...[attempt.uses, ...attempt.together].flatMap((call) => grepped(scene, call).hits)];
+  const definitions = [attempt.definitions, ...inner].flatMap((call) => grepHits(scene, call).hits);
+  const all = [...definitions, ...[attempt.uses, ...attempt.together].flatMap((call) => grepHits(scene, call).hits)];
   const own = all.filter((hit) => !isForeign(hit.path));
   const ranked = rankHits(own.length > 0 ? own : all, terms, new Set(definitions.map(keyOf)));
   // With several words, lines with only one of them are chance hits as long as better ones exist.

@@ -17,7 +17,7 @@ export function writeAnswer(sections: readonly (string | readonly string[] | und
     .map((section) => (typeof section === "string" ? [section] : (section ?? [])))
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join("\n"));
-  return `${bounded(blocks.join("\n\n"))}\n\n${SIGNATURE}`;
+  return `${limitText(blocks.join("\n\n"))}\n\n${SIGNATURE}`;
 }
 
 export function heading(title: string, lines: readonly string[]): string[] {
@@ -59,7 +59,7 @@ export function excerpt(path: string, lines: readonly SourceLine[]): string[] {
 }
 
 /** Returns at most `limit` rows, and one that counts the rest. */
-export function capped(rows: readonly string[], limit: number, noun = "more"): string[] {
+export function limitRows(rows: readonly string[], limit: number, noun = "more"): string[] {
   return rows.length <= limit ? [...rows] : [...rows.slice(0, limit), `- … ${rows.length - limit} ${noun}`];
 }
 
@@ -73,7 +73,7 @@ export function list(items: readonly string[], limit: number): string {
   return items.length > limit ? `${shown} and ${items.length - limit} more` : shown;
 }
 
-function bounded(text: string): string {
+function limitText(text: string): string {
   const lines = withoutControls(text)
     .split("\n")
     .map((line) => clip(line, MAX_LINE_CHARACTERS));

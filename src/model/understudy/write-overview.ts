@@ -11,7 +11,7 @@ import { invocationOf, packageManagerOf } from "./project/script-runner.ts";
 import type { Survey } from "./project/survey.ts";
 import { type FoundRemark, remarkFor } from "./remarks.ts";
 import { type Report, unreported } from "./report.ts";
-import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
+import { cite, heading, inlineCode, inlineText, limitRows, list, remarkRow, writeAnswer } from "./write-answer.ts";
 import { partSection } from "./write-parts.ts";
 
 export interface OverviewFacts {
@@ -55,7 +55,7 @@ export function writeOverview(scene: Scene, found: OverviewFacts): string {
     entries.map((entry) => entryRow(scene, entry)),
   );
   const ordered = found.focus === "tests" ? [...commands].sort((a, b) => testing(b) - testing(a)) : commands;
-  const commandSection = heading("Build and test", capped(commandRows(scene, found, ordered), 9, "more commands"));
+  const commandSection = heading("Build and test", limitRows(commandRows(scene, found, ordered), 9, "more commands"));
   const first = found.focus === undefined ? [] : found.focus === "entries" ? entrySection : commandSection;
   const missing =
     found.focus === undefined || first.length > 0

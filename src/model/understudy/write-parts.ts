@@ -1,7 +1,7 @@
 /** Merges the reports of agents about their parts into one section. */
 import { plural } from "../../lib/text.ts";
 import { folderHolding, importedPath } from "./project/uses.ts";
-import { type Report, type ReportRow, toldRow } from "./report.ts";
+import { type Report, type ReportRow, rowText } from "./report.ts";
 import { cite, heading } from "./write-answer.ts";
 
 /** Maximum number of file rows over all parts. Many parts get fewer rows each. */
@@ -23,7 +23,7 @@ export function partSection(reports: readonly Report[], known: Known): string[] 
   const rows = reports.flatMap((report) => {
     const files = firstOfEach(report.rows.filter((row) => row.kind !== "quote" && !known.said.has(row.path)));
     const uses = usesOf(report, known);
-    const lines = files.slice(0, each).map((row) => `  ${toldRow(row)}`);
+    const lines = files.slice(0, each).map((row) => `  ${rowText(row)}`);
     return uses === "" && lines.length === 0 ? [] : [`- \`${report.folder}/\`${uses}`, ...lines];
   });
   return heading(`Inside the largest parts (found by ${plural(reports.length, "`explore` agent")})`, rows);

@@ -48,23 +48,23 @@ const MAX_LISTED = 3;
 function search(value: unknown, depth: number): ProviderErrorText {
   if (typeof value === "string") return { message: value.trim() === "" ? undefined : value, ...nothing };
   if (depth >= MAX_DEPTH) return { message: undefined, ...nothing };
-  if (Array.isArray(value)) return listed(value, depth);
+  if (Array.isArray(value)) return searchList(value, depth);
   if (!isObject(value)) return { message: undefined, ...nothing };
   const { error, errors } = value;
   const nested = [error, errors].find((part) => isObject(part) || (Array.isArray(part) && part.length > 0));
   const inner = nested === undefined ? undefined : search(nested, depth + 1);
   if (inner?.message !== undefined) return inner;
-  return own(value, depth, typeof error === "string" ? error : undefined);
+  return textOfFields(value, depth, typeof error === "string" ? error : undefined);
 }
 
-function listed(list: readonly unknown[], depth: number): ProviderErrorText {
+function searchList(list: readonly unknown[], depth: number): ProviderErrorText {
   const complaints = list.slice(0, MAX_LISTED).map((entry) => search(entry, depth + 1));
   const messages = complaints.flatMap(({ message }) => message ?? []);
   const [first = { message: undefined, ...nothing }] = complaints;
   return messages.length === 0 ? first : { ...first, message: messages.join("; ") };
 }
 
-function own(value: Fields, depth: number, error: string | undefined): ProviderErrorText {
+function textOfFields(value: Fields, depth: number, error: string | undefined): ProviderErrorText {
   const inner = innerError(value, depth);
   const codes = [value.code, value.status, value.type].filter((code) => typeof code === "string" && code !== "");
   const status = [value.code, value.status, value.status_code].find((code) => typeof code === "number");

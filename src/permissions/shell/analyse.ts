@@ -81,14 +81,14 @@ export async function loadShellParser(): Promise<ShellParser> {
 
 export function analyseShell(parser: ShellParser, text: string, now: () => number = monotonic): ShellAnalysis {
   const tooMuch = beyondLimits(text);
-  if (tooMuch !== undefined) return refused(text, tooMuch);
+  if (tooMuch !== undefined) return refusedAnalysis(text, tooMuch);
   let findings: CommandFacts;
   try {
     findings = collect(parser, text, now);
   } catch (error) {
-    if (error instanceof LimitExceeded) return refused(text, error.message);
+    if (error instanceof LimitExceeded) return refusedAnalysis(text, error.message);
     // The parser is recursive. No command written by hand overflows its stack.
-    if (error instanceof RangeError) return refused(text, "it is nested too deeply");
+    if (error instanceof RangeError) return refusedAnalysis(text, "it is nested too deeply");
     throw error;
   }
   const opaqueReasons = [...oddCharacters(text), ...findings.opaque];
@@ -127,7 +127,7 @@ function oddCharacters(text: string): string[] {
   return reasons;
 }
 
-function refused(text: string, exceeded: string): ShellAnalysis {
+function refusedAnalysis(text: string, exceeded: string): ShellAnalysis {
   return {
     text,
     plain: false,

@@ -1,6 +1,6 @@
 /** Walks a parsed command and collects what it would run, write and reach. */
 import type { AndOr, Assignment, Command, Pipeline, Redirection, Statement, SyntaxNode, Word } from "unbash";
-import { baseName, caseFold } from "../fold.ts";
+import { baseName, caseFold } from "../case-fold.ts";
 import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
 import { either, enteredBy, type Folders, START } from "./folders.ts";
 import { pathIn, urlsIn } from "./mentions.ts";

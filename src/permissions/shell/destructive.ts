@@ -2,8 +2,9 @@
  * Determines what a command may delete or overwrite, by its text alone. The default is anything. Only programs listed
  * here, and plain commands with their targets in their words, are less than that.
  */
+
+import { baseName, caseFold } from "../case-fold.ts";
 import { isSink } from "../devices.ts";
-import { baseName, caseFold } from "../fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
 /** `whole`: the path and everything below it. Otherwise only a file or a link of that name is in danger. */
@@ -69,7 +70,7 @@ function effectOf(command: ShellCommand): "anything" | readonly EndangeredPath[]
   if (!command.certain) return "anything";
   const operands = operandsOf(args);
   if (OPERANDS.has(name)) return operands.map((path) => ({ path, whole: true }));
-  if (MOVERS.has(name)) return moved(name, args, operands);
+  if (MOVERS.has(name)) return pathsMoved(name, args, operands);
   return "anything";
 }
 
@@ -86,7 +87,7 @@ function operandsOf(args: readonly string[]): string[] {
   return [...before, ...(end < 0 ? [] : args.slice(end + 1))];
 }
 
-function moved(name: string, args: readonly string[], operands: readonly string[]): "anything" | EndangeredPath[] {
+function pathsMoved(name: string, args: readonly string[], operands: readonly string[]): "anything" | EndangeredPath[] {
   if (args.some((word) => /^-[A-Za-z]*[tS]|^--(?:target-directory|suffix)/.test(word))) return "anything";
   const target = operands.at(-1);
   if (target === undefined) return [];

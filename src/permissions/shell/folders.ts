@@ -22,13 +22,13 @@ export function enteredBy(name: string, args: readonly ShellWord[], from: Folder
   const end = args.findIndex((word) => word.value === "--");
   const operands = args.filter((word, index) => (end >= 0 && index > end) || !/^-./.test(word.value));
   const [operand] = operands.filter((word) => word.value !== "--");
-  if (operand === undefined) return name === "cd" ? entered("~", from) : { ...from, unknown: true };
+  if (operand === undefined) return name === "cd" ? enterFolder("~", from) : { ...from, unknown: true };
   const isKnown = operand.literal || /^~(?:\/[\w./-]*)?$/.test(operand.value);
   const isPrevious = operand.value === "-" || (name === "pushd" && /^\+\d/.test(operand.value));
-  return isKnown && !isPrevious ? entered(operand.value, from) : { ...from, unknown: true };
+  return isKnown && !isPrevious ? enterFolder(operand.value, from) : { ...from, unknown: true };
 }
 
-function entered(operand: string, { ways, unknown }: Folders): Folders {
+function enterFolder(operand: string, { ways, unknown }: Folders): Folders {
   // An absolute operand is the same folder from everywhere.
   if (/^[/~]/.test(operand)) return { ways: [[operand]], unknown: false };
   return { ways: ways.map((way) => [...way, operand]), unknown };

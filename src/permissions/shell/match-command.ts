@@ -1,5 +1,5 @@
 /** Matches rules for shell commands against commands. */
-import { baseName, caseFold } from "../fold.ts";
+import { baseName, caseFold } from "../case-fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 
 export interface CommandPattern {

@@ -2,7 +2,7 @@
  * Determines what a command may reach beyond the paths and addresses in its words. Only known programs are trusted to
  * use nothing else. A script, an interpreter, a pattern or a recursive search may read and change anything.
  */
-import { baseName } from "../fold.ts";
+import { baseName } from "../case-fold.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 import { hasOption } from "./option-scan.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Commands that change where paths lead. Paths of later commands in the chain cannot be checked before these have run.
  */
-import { baseName } from "../fold.ts";
+import { baseName } from "../case-fold.ts";
 import type { NamedPath } from "../shell-paths.ts";
 import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
 import { hasOption } from "./option-scan.ts";

@@ -2,7 +2,7 @@
  * Programs that run their arguments as a command. Unwrapping is exact or reports that it is not. An unknown option
  * leaves open which word is the command; such a command is never allowed.
  */
-import { baseName, caseFold } from "../fold.ts";
+import { baseName, caseFold } from "../case-fold.ts";
 import type { ShellWord } from "./words.ts";
 
 export interface Unwrapped {
@@ -158,7 +158,7 @@ function unwrapFind(args: readonly ShellWord[]): Unwrapped | undefined {
   for (let index = 0; index < args.length; index++) {
     if (!FIND_COMMANDS.has(args[index]?.value ?? "")) continue;
     const end = args.findIndex((word, at) => at > index && (word.value === ";" || word.value === "+"));
-    inner.push(args.slice(index + 1, end === -1 ? undefined : end).map((word) => replaced(word, "{}")));
+    inner.push(args.slice(index + 1, end === -1 ? undefined : end).map((word) => withReplacement(word, "{}")));
     if (end !== -1) index = end;
   }
   if (inner.length === 0) return undefined;
@@ -193,7 +193,7 @@ function unwrapOptions(wrapper: Wrapper, args: readonly ShellWord[]): Unwrapped 
     variables.push((args[index]?.value ?? "").split("=", 1)[0] ?? "");
   }
   const operands = args.slice(index, index + (wrapper.operands ?? 0));
-  const rest = args.slice(index + operands.length).map((word) => replaced(word, found.replacement));
+  const rest = args.slice(index + operands.length).map((word) => withReplacement(word, found.replacement));
   const hidden =
     found.hidden ||
     operands.some((word) => !word.literal) ||
@@ -254,7 +254,7 @@ function takeOption(
 }
 
 /** Marks a word that is filled in at run time as unknown. */
-function replaced(word: ShellWord, mark: string | undefined): ShellWord {
+function withReplacement(word: ShellWord, mark: string | undefined): ShellWord {
   return mark !== undefined && mark !== "" && word.value.includes(mark) ? { ...word, literal: false } : word;
 }
 

@@ -79,7 +79,9 @@ export class FrameReader {
       if (!isSkipped || read < HEAD_BYTES) chunks.push(part);
       if (this.#body.read < length) return;
       this.#body = undefined;
-      yield isSkipped ? refusal(headOf(chunks), tooLong(length, this.#limits)) : this.#parse(joined(chunks, length));
+      yield isSkipped
+        ? refusal(headOf(chunks), tooLong(length, this.#limits))
+        : this.#parse(joinChunks(chunks, length));
     }
   }
 
@@ -135,9 +137,9 @@ function tooLong(length: number, limits: FrameLimits): RpcError {
 }
 
 const headOf = (chunks: readonly Uint8Array[]): string =>
-  new TextDecoder().decode(joined(chunks, Number.POSITIVE_INFINITY).subarray(0, HEAD_BYTES));
+  new TextDecoder().decode(joinChunks(chunks, Number.POSITIVE_INFINITY).subarray(0, HEAD_BYTES));
 
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
+function joinChunks(chunks: readonly Uint8Array[], length: number): Uint8Array {
   const [only] = chunks;
   if (only && chunks.length === 1) return only;
   const size = Math.min(

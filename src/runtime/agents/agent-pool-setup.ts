@@ -10,7 +10,7 @@ import { type AgentSettings, agentSettings } from "../../catalog/agents/agents-s
 import { skillContext } from "../../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../../context/system-prompt.ts";
 import { defined } from "../../lib/defined.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
@@ -290,7 +290,9 @@ export function agentSystem(
   };
   // Custom prompts are quoted, so that they cannot open or close our tags.
   const own =
-    definition.source === "builtin" ? definition.prompt : wrapped("agent_instructions", {}, quoted(definition.prompt));
+    definition.source === "builtin"
+      ? definition.prompt
+      : wrapInTag("agent_instructions", {}, quoted(definition.prompt));
   return joined(
     own,
     ...definition.promptParts.map((part) => wanted[part]),

@@ -1,5 +1,5 @@
 /** Conditions under which built-in sidekicks start, and their initial notes. */
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import type { SidekickCondition } from "./sidekicks.ts";
@@ -46,5 +46,5 @@ async function latestCommits(cwd: string): Promise<readonly string[]> {
   const { stdout } = await runGit(args, { cwd, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES }).catch(() => ({
     stdout: "",
   }));
-  return stdout.trim() === "" ? [] : [wrapped("latest_commits", {}, quoted(stdout.trim()))];
+  return stdout.trim() === "" ? [] : [wrapInTag("latest_commits", {}, quoted(stdout.trim()))];
 }

@@ -269,7 +269,7 @@ async function converse(
   const aborting = abortWhenAsked(session, work.id, { database, signal: ended.signal });
   try {
     if (notice !== undefined && prompt !== undefined) {
-      await session.history.emit("system.notification", { content: notice, kind: { type: "unclassified" } });
+      await session.record.emit("system.notification", { content: notice, kind: { type: "unclassified" } });
     }
     if (prompt !== undefined) await withdrawCopies(session, sourceOf(work));
     const answering =
@@ -324,7 +324,7 @@ const AGENTS_MS = 600_000;
 
 /** Resumes calls that waited when the session was parked or its worker lost. Returns the outcome of their message. */
 async function resumePending(session: Session): Promise<Outcome> {
-  let outcome = answered(session.events);
+  let outcome = answerOutcome(session.events);
   const stop = session.subscribe((event) => {
     if (event.agentId === undefined) outcome = outcomeIn(event) ?? outcome;
   });
@@ -340,7 +340,7 @@ async function resumePending(session: Session): Promise<Outcome> {
 }
 
 /** Returns the outcome of a message that was answered before agents in the background had ended. */
-function answered(events: readonly SessionEvent[]): Outcome | undefined {
+function answerOutcome(events: readonly SessionEvent[]): Outcome | undefined {
   const found = answerIn(events.filter(({ agentId }) => agentId === undefined));
   return found && { kind: "done", ...found };
 }

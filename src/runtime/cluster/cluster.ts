@@ -127,7 +127,7 @@ export async function submitWork(
   const before = await lastWork(database, sessionId);
   const pool = what.pool ?? before?.pool ?? DEFAULT_POOL;
   const tenant = what.tenant ?? before?.tenant ?? (await roleTenant(database)) ?? "default";
-  const request = { ...placeOf(before?.request), ...what.request };
+  const request = { ...repositoryOf(before?.request), ...what.request };
   try {
     await addWork(database, { id, sessionId, tenant, pool, onLoss, request });
     await engine.submit({ id, sessionId, pool, tenant });
@@ -139,7 +139,7 @@ export async function submitWork(
 }
 
 /** A session stays in its repository. */
-const placeOf = ({ repository, ref }: Partial<WorkRequest> = {}): Pick<WorkRequest, "repository" | "ref"> =>
+const repositoryOf = ({ repository, ref }: Partial<WorkRequest> = {}): Pick<WorkRequest, "repository" | "ref"> =>
   defined({ repository, ref });
 
 const NO_RIGHT = "42501";

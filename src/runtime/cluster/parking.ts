@@ -66,7 +66,7 @@ export function attachRows(session: Session, options: ParkingOptions): AttachedR
   const detach = session.requests.attach({
     kinds,
     async handle(request, signal): Promise<AnyAnswer | undefined> {
-      await addRequest(database, session.id, redacted(session, request), workId);
+      await addRequest(database, session.id, redactRequest(session, request), workId);
       const since = performance.now();
       const how = { signal, pollMs: Math.min(options.parkMs, LOOK_MS) };
       for await (const _ of changes(database.notifications, [topics.session(session.id)], how)) {
@@ -110,8 +110,8 @@ function usable({ kind }: AnyRequest, answer: AnyAnswer): AnyAnswer {
 }
 
 /** Rows have what the log has: no secrets. */
-function redacted(session: Session, request: AnyRequest): AnyRequest {
-  const { redactor } = session.history;
+function redactRequest(session: Session, request: AnyRequest): AnyRequest {
+  const { redactor } = session.record;
   if (!redactor) return request;
   return redactEventData(redactor, eventsOf(request.kind)[0], request) as AnyRequest;
 }

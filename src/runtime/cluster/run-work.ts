@@ -6,7 +6,7 @@ import { ClaimLost } from "../../engine/engine.ts";
 import type { SharedBudgets } from "../../engine/shared-budgets.ts";
 import { deferred } from "../../lib/deferred.ts";
 import { isOutage } from "../../lib/queries.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
@@ -84,7 +84,7 @@ export function workRunner(parts: WorkRunnerParts): RunActivation {
     try {
       const outcome = await claims.hold(own, { activation, isValid: () => isClaimed(database, claim) });
       failures.delete(row.id);
-      report(`${sessionId}: ${described(outcome)}`);
+      report(`${sessionId}: ${describeOutcome(outcome)}`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       report(`${sessionId}: ${claims.isStopping ? "left to another worker" : message}`);
@@ -106,7 +106,7 @@ export function workRunner(parts: WorkRunnerParts): RunActivation {
   };
 }
 
-function described(outcome: Awaited<ReturnType<typeof activate>>): string {
+function describeOutcome(outcome: Awaited<ReturnType<typeof activate>>): string {
   if (outcome === "waiting") return "waits for a response";
   return "message" in outcome ? `${outcome.kind}: ${outcome.message}` : outcome.kind;
 }
@@ -144,7 +144,7 @@ function activationParts(parts: WorkRunnerParts, claim: SessionClaim): Omit<Acti
           return undefined;
         }
         const { sessionId } = work;
-        const store = (next: KeptWorkspace) => session.history.emit("troupe.workspace_kept", next);
+        const store = (next: KeptWorkspace) => session.record.emit("troupe.workspace_kept", next);
         keeper = new WorkspaceKeeper({
           workTree,
           sessionId,
@@ -179,7 +179,7 @@ function movedNotice({ leftBehind, leftBehindCount }: KeptWorkspace): string {
     leftBehindCount === 0
       ? "Running commands and files outside of the working folder did not travel."
       : `These did not travel, nor did running commands and files outside of the working folder:\n${list}\nRecreate what you need, for example by installing dependencies.`;
-  return wrapped(
+  return wrapInTag(
     "system_notification",
     {},
     `The session continues on another machine. Its working folder was restored as it was last stored. ${absent}`,

@@ -33,14 +33,14 @@ interface ConsolidationParts {
   readonly by: Pick<ChangeBy, "actor">;
   readonly redactor: Redactor;
   readonly stamp: Stamp;
-  readonly say: Emit;
+  readonly emit: Emit;
 }
 
 /** More writes are a loop, not a consolidation. */
 const MAX_WRITES = 200;
 
 export async function beginConsolidation(parts: ConsolidationParts): Promise<Consolidation> {
-  const { board, evidence, by, say } = parts;
+  const { board, evidence, by, emit } = parts;
   const rows = await board.rows();
   const draft = draftOf(rows);
   const apply = async (): Promise<ConsolidationReport> => {
@@ -64,7 +64,7 @@ export async function beginConsolidation(parts: ConsolidationParts): Promise<Con
             )
           : { ...nothing, outcome: "dropped", reason: end.reason };
       // The board is changed even if the event cannot be written.
-      await say("troupe.consolidation", report).catch(() => undefined);
+      await emit("troupe.consolidation", report).catch(() => undefined);
       return report;
     },
   };

@@ -39,7 +39,7 @@ export async function memoryOf(
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
-    merge: async (facts) => (channel.session?.history.budget.reached(mainAgent.limits()) ? facts : merge(facts)),
+    merge: async (facts) => (channel.session?.record.budget.reached(mainAgent.limits()) ? facts : merge(facts)),
     ...(request.context?.memory?.store && { store: request.context?.memory.store }),
     notice: (message) => channel.warn("memory", message),
     onRecall: (recalled) => void channel.emit("troupe.memory_recalled", recalled),

@@ -57,7 +57,7 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
     onNotice: (message) => channel.warn("board", message),
   });
   const begin = (evidence: SessionEvidence): Promise<Consolidation> =>
-    beginConsolidation({ board, evidence, redactor, stamp, by: { actor: BOARD_AGENT }, say: channel.emit });
+    beginConsolidation({ board, evidence, redactor, stamp, by: { actor: BOARD_AGENT }, emit: channel.emit });
   const { detachedFrom } = request.agents ?? {};
   // Consolidating does not count as use, and a resumed session was counted before.
   if (log.events.length === 0 && detachedFrom === undefined) {

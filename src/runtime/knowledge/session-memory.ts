@@ -65,14 +65,14 @@ export interface SessionMemory {
 /** Returns undefined if the memory cannot be opened, and sends a notice. */
 export function sessionMemory(options: SessionMemoryOptions): SessionMemory | undefined {
   try {
-    return new LiveMemory(options);
+    return new FactMemory(options);
   } catch (error) {
     options.notice(`There is no memory in this session: ${messageOf(error)}`);
     return undefined;
   }
 }
 
-class LiveMemory implements SessionMemory {
+class FactMemory implements SessionMemory {
   readonly #options: SessionMemoryOptions;
   readonly #settings: MemorySettings;
   readonly #approvals = personApprovals();

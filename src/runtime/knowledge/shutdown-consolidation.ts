@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ShutdownConsolidation {
   /** Must not be closed yet: the outcome is written to its log. */
-  readonly session: Pick<Session, "id" | "events" | "history" | "mainAgent" | "workspace">;
+  readonly session: Pick<Session, "id" | "events" | "record" | "mainAgent" | "workspace">;
   readonly environment: Environment;
   /** Command that starts troupe: the program and its leading arguments. */
   readonly program: readonly [string, ...string[]];
@@ -38,17 +38,17 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   const { board } = session.workspace.services ?? {};
   if (!board) return "off";
   const logOutcome = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
-    await session.history.emit("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
+    await session.record.emit("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
     return outcome;
   };
-  if (environment[PARENT_SESSION] || session.history.detachedFrom !== undefined) return logOutcome("detached_child");
+  if (environment[PARENT_SESSION] || session.record.detachedFrom !== undefined) return logOutcome("detached_child");
   if (tallyOf(sinceLast(session.events)).ofPerson < MIN_USER_MESSAGES) return logOutcome("below_min_turns");
   if (options.modelOfClient) return logOutcome("failed", { reason: "only the client can reach the model" });
   if (session.mainAgent.model.providerId === UNDERSTUDY)
     return logOutcome("failed", { reason: "the understudy does not reason" });
   try {
     // Events are written in order: once this one is on disk, so is everything the child reads.
-    await session.history.emit("session.info", {
+    await session.record.emit("session.info", {
       infoType: "consolidation",
       message: "Consolidating in the background.",
     });

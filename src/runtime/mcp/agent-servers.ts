@@ -28,11 +28,11 @@ export function agentServers(parts: {
     if (own.length === 0) return undefined;
     const mcp = parts.open(own, reservedNames, { waitsForAll: true });
     await mcp.ready(AbortSignal.timeout(PATIENCE_MS));
-    return { tools: allowed(definition, mcp.tools), close: () => mcp.close() };
+    return { tools: allowedTools(definition, mcp.tools), close: () => mcp.close() };
   };
 }
 
-function allowed(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
+function allowedTools(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
   const names = effectiveTools(
     definition,
     tools.map(({ name }) => name),

@@ -1,8 +1,8 @@
 /** Apps of MCP servers: the operations of a client that shows them, under the session's rules. */
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
-import type { AppCall, ServerPort } from "../../session/server-port.ts";
 import type { Session } from "../../session/session.ts";
+import type { AppCall, SessionMcpPort } from "../../session/session-mcp-port.ts";
 import { hookedMcpCalls } from "../../session/turn/hooked-calls.ts";
 import { isFor } from "../../tools/mcp/apps.ts";
 import type { McpServerPort } from "../../tools/mcp/connections.ts";
@@ -12,13 +12,13 @@ import type { Tool } from "../../tools/tool.ts";
 import { admitAppCall } from "../permissions/app-call-guard.ts";
 import type { SessionRules } from "../setup/session-rules.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
-import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
+import { worded } from "./session-mcp-port.ts";
 
 export function mcpApps(
   setup: SessionSetup,
   { mcp, rules }: { mcp: SessionMcp; rules: SessionRules },
-): ServerPort["apps"] {
+): SessionMcpPort["apps"] {
   const { stamp, channel, shared } = setup;
   return {
     async tools(serverName, signal) {
@@ -42,7 +42,7 @@ export function mcpApps(
         policy: rules.mode.policy,
       });
       const pins = await shared.pins((message) => channel.notice(message));
-      if (pins.check(server.config, definition) === "changed") throw changed(call);
+      if (pins.check(server.config, definition) === "changed") throw changedToolError(call);
       const begun = stamp.monotonic();
       const tell = (outcome: AppCallResult): void =>
         void channel.emit("mcp_app.tool_call_complete", {
@@ -54,7 +54,7 @@ export function mcpApps(
           ...(definition.ui && { toolMeta: { ui: definition.ui } }),
         });
       try {
-        const result = admitted.answer ?? (await called({ session, server, definition, admitted, signal }));
+        const result = admitted.answer ?? (await runAppCall({ session, server, definition, admitted, signal }));
         tell({ success: result.isError !== true, result: JSON.parse(JSON.stringify(result)) });
         return result;
       } catch (error) {
@@ -97,7 +97,7 @@ interface AdmittedCall {
   readonly signal: AbortSignal;
 }
 
-async function called({ session, server, definition, admitted, signal }: AdmittedCall) {
+async function runAppCall({ session, server, definition, admitted, signal }: AdmittedCall) {
   const given = { ...admitted.arguments };
   const info = { serverName: definition.server, toolName: definition.name, arguments: given };
   const { beforeMcpCall } = hookedMcpCalls(session.permissions.hooks);
@@ -115,7 +115,7 @@ async function called({ session, server, definition, admitted, signal }: Admitte
   return admitted.ended(result);
 }
 
-function changed({ serverName, toolName }: AppCall): TroupeError {
+function changedToolError({ serverName, toolName }: AppCall): TroupeError {
   return new TroupeError("failed", `The tool ${toolName} of ${serverName} has changed since it was approved.`, {
     hint: `Look at it: troupe mcp approve ${serverName}`,
   });

@@ -2,8 +2,8 @@
 import type { CommandPorts } from "../../commands/ports.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { McpServerPort } from "../../tools/mcp/connections.ts";
-import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
+import { worded } from "./session-mcp-port.ts";
 
 /** A server that does not answer must not delay a list of commands for longer. */
 const LIST_MS = 3000;

@@ -4,7 +4,7 @@
  * within a time limit. A server that fails costs only its own tools and a notice.
  */
 import { isDeepStrictEqual } from "node:util";
-import { wrapped } from "../../lib/quoting.ts";
+import { wrapInTag } from "../../lib/quoting.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { McpPins } from "../../tools/mcp/config/pins.ts";
 import type { McpConnections, McpServerPort } from "../../tools/mcp/connections.ts";
@@ -156,7 +156,7 @@ export class SessionMcp {
     const pins = await this.#options.pins();
     this.#tools = mcpTools(this.#inUse(), {
       reservedNames,
-      pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
+      pins: { check: (definition) => checkAndPin(pins, configOf(configs, definition), definition) },
     });
     await this.#offerResources();
     onChange();
@@ -255,7 +255,7 @@ function configOf(configs: readonly McpServerConfig[], definition: McpToolDefini
 }
 
 /** Approves a new definition as it is. Calls are permitted before they get here. */
-async function checked(
+async function checkAndPin(
   pins: McpPins,
   config: McpServerConfig | undefined,
   definition: McpToolDefinition,
@@ -275,7 +275,7 @@ function instructionsOf(servers: readonly McpServerPort[]): string {
   for (const server of servers) {
     const text = server.instructions();
     if (!text) continue;
-    const frame = wrapped("mcp_server_instructions", { server: server.config.name }, `${notOurs.trim()}\n\n${text}`);
+    const frame = wrapInTag("mcp_server_instructions", { server: server.config.name }, `${notOurs.trim()}\n\n${text}`);
     if (frame.length > room) return [...frames, "[Instructions of further MCP servers are left out.]"].join("\n\n");
     room -= frame.length;
     frames.push(frame);

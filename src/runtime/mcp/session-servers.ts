@@ -4,8 +4,8 @@ import type { McpServerConfig } from "../../tools/mcp/server.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 import { sessionTokens } from "../setup/session-tokens.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import { type ServerSummary, summaryOf } from "./server-port.ts";
 import { SessionMcp, type SessionMcpOptions } from "./session-mcp.ts";
+import { type ServerSummary, summaryOf } from "./session-mcp-port.ts";
 
 /** The MCP servers of a session, and how its agents open their own. None is started here. */
 export interface SessionServers {

@@ -44,7 +44,7 @@ export async function chooseModel(
   const answer = effectiveModel({
     definition,
     parent,
-    ...(call !== undefined && { call, ...listed(rows, parent) }),
+    ...(call !== undefined && { call, ...availableModels(rows, parent) }),
     ...defined({ settings }),
   });
   if ("refused" in answer) throw new TroupeError("usage", answer.refused);
@@ -75,7 +75,7 @@ async function usableRows(models: Pick<Models, "list">): Promise<readonly ModelR
   return rows.some(({ reason }) => reason === "name a model") ? [] : rows.filter(({ usable }) => usable);
 }
 
-function listed(rows: readonly ModelRow[], parent: string): { available?: readonly string[] } {
+function availableModels(rows: readonly ModelRow[], parent: string): { available?: readonly string[] } {
   return rows.length === 0 ? {} : { available: [...new Set([parent, ...rows.map(({ ref }) => ref)])] };
 }
 

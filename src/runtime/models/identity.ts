@@ -55,7 +55,7 @@ export function githubService(what: {
       const signIn: GithubToken | undefined = token ? { token, authType: "token" } : github.ambient;
       if (!signIn) return undefined;
       onToken(signIn.token);
-      if (token) await admitted(github, token);
+      if (token) await checkToken(github, token);
       return {
         status: () => github.status(signIn),
         endpoint: () => github.endpoint(signIn.token),
@@ -67,7 +67,7 @@ export function githubService(what: {
 }
 
 /** Validates a session's token before the session is created. */
-async function admitted(github: Github, token: string): Promise<void> {
+async function checkToken(github: Github, token: string): Promise<void> {
   try {
     await github.user(token);
   } catch (cause) {

@@ -3,7 +3,7 @@
  * added while the session is open. All parts of a session get the model here.
  */
 import { defined } from "../../lib/defined.ts";
-import { overridden } from "../../model/capabilities.ts";
+import { overridesOf } from "../../model/capabilities.ts";
 import type { GivenProviders, ModelCapabilities } from "../../model/given-providers.ts";
 import type { ModelRow } from "../../model/list-models.ts";
 import type { ModelError } from "../../model/model-error.ts";
@@ -240,5 +240,5 @@ export class SelectedModel implements ModelSelection {
 
 /** Applies overrides of the provider's statements about a model. */
 function withAbilities(model: SessionModel, capabilities: ModelCapabilities | undefined): SessionModel {
-  return capabilities ? { ...model, ...overridden(capabilities) } : model;
+  return capabilities ? { ...model, ...overridesOf(capabilities) } : model;
 }

@@ -118,14 +118,17 @@ export function models(options: ModelsOptions): ProcessModels {
       dependencies,
     });
   };
-  const ofProcess = guard(stamp, sharedLimits);
+  const ofProcess = withRetryAndLimit(stamp, sharedLimits);
   const modelsOf = (source: ModelSource): Models => ({
     async resolve(wanted) {
       if (wanted?.startsWith(FAUX)) return paid(await faux(wanted.slice(FAUX.length)), source.sharedBudget);
       const settings = await settingsOrWhy(source);
-      if (settings instanceof TroupeError) return absent(settings, wanted);
+      if (settings instanceof TroupeError) return absentNamedModel(settings, wanted);
       if (wanted === undefined && source.isNameless) return nameless();
-      return paid(source.guarded(await resolveModel(settings, wanted, source.dependencies)), source.sharedBudget);
+      return paid(
+        source.withRetryAndLimit(await resolveModel(settings, wanted, source.dependencies)),
+        source.sharedBudget,
+      );
     },
     async list() {
       const { listModels } = await import("../../model/list-models.ts");
@@ -137,7 +140,7 @@ export function models(options: ModelsOptions): ProcessModels {
     forSession: (own) => modelsOf(ownSource(own, source, stamp)),
     generation: currentGeneration,
   });
-  return { ...modelsOf({ settings: known, dependencies, guarded: ofProcess }), keys };
+  return { ...modelsOf({ settings: known, dependencies, withRetryAndLimit: ofProcess }), keys };
 }
 
 /** A source of models, and how to reach them. */
@@ -146,7 +149,7 @@ interface ModelSource {
   readonly dependencies: CatalogDependencies;
   /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
-  guarded(model: ResolvedModel): NamedModel;
+  withRetryAndLimit(model: ResolvedModel): NamedModel;
   readonly sharedBudget?: SharedBudget | undefined;
 }
 
@@ -177,7 +180,7 @@ function ownSource(own: OwnModels, source: ModelSource, stamp: Stamp): ModelSour
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Rate limits and failures are tracked per session, because it has its own keys or network.
-    guarded: brings || fetch ? guard(stamp) : source.guarded,
+    withRetryAndLimit: brings || fetch ? withRetryAndLimit(stamp) : source.withRetryAndLimit,
     sharedBudget: own.sharedBudget,
   };
 }
@@ -199,7 +202,7 @@ const headerText = (text: string): string =>
     .slice(0, 200);
 
 /** Adds retries, and one limiter per model. */
-function guard(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel) => NamedModel {
+function withRetryAndLimit(stamp: Stamp, sharedLimits?: SharedLimits): (model: ResolvedModel) => NamedModel {
   const limiters = new Map<string, Limiter>();
   return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
     const key = `${providerId}/${rest.model}`;
@@ -225,7 +228,7 @@ async function settingsOrWhy(source: ModelSource): Promise<ModelSettings | Troup
   }
 }
 
-async function absent(why: TroupeError, wanted: string | undefined): Promise<NamedModel> {
+async function absentNamedModel(why: TroupeError, wanted: string | undefined): Promise<NamedModel> {
   const { absentModel } = await import("../../model/given-providers.ts");
   const label = wanted ?? "a model not known yet";
   return { ...absentModel(why, wanted), label, absent: { why: why.message, wanted }, costOf: () => null };

@@ -76,7 +76,7 @@ export function providerKeys(parts: Parts): ProviderKeys {
       const reference = referenceOf(candidate, id);
       const model = await resolveModel(candidate, reference, dependencies);
       await checkModel(model, signal).catch((cause: unknown) => {
-        throw signal?.aborted ? cause : refused(provider, cause);
+        throw signal?.aborted ? cause : keyError(provider, cause);
       });
       await change((file) => {
         signal?.throwIfAborted();
@@ -133,7 +133,7 @@ function unknown(id: string, known: readonly ProviderSettings[]): TroupeError {
   return new TroupeError("usage", `No key can be stored for the provider "${id}".`, { hint: `One of: ${names}.` });
 }
 
-function refused({ name }: ProviderSettings, cause: unknown): TroupeError {
+function keyError({ name }: ProviderSettings, cause: unknown): TroupeError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const kind = cause instanceof ModelError && cause.kind !== "authentication" ? "provider" : "usage";
   const hint = cause instanceof ModelError ? cause.hint : undefined;

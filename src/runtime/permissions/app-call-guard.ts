@@ -50,7 +50,7 @@ interface Admitted {
 export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
   const { session, toolName: name, signal } = guarded;
   const around = hookedCalls(session.permissions.hooks, "mcp_app");
-  const made: ToolCall = { toolCallId: session.history.stamp.id("call"), name, arguments: { ...guarded.arguments } };
+  const made: ToolCall = { toolCallId: session.record.stamp.id("call"), name, arguments: { ...guarded.arguments } };
   const before: BeforeCall = (await around?.before(made, signal)) ?? { kind: "go" };
   signal.throwIfAborted();
   if (before.kind === "deny") throw new TroupeError("usage", before.message);
@@ -112,7 +112,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const ruled = decide(policy, question);
   const asked: Decision = { decision: "allow", by: "default", reason: "the user of the app asked for it" };
   const hookDecision = hookVerdict(session.permissions.hooks);
-  const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
+  const ports = { emit: session.record.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,

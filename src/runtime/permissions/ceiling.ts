@@ -48,7 +48,7 @@ export function flagsWithin(own: PermissionFlags, ceiling: Ceiling): PermissionF
     // Files that must not be read are hidden from commands by the session's own rules.
     denyTools: [
       ...denyTools,
-      ...rules.flatMap((rule) => (rule.effect === "deny" && parsed(rule, []) ? rule.text : [])),
+      ...rules.flatMap((rule) => (rule.effect === "deny" && parseOrUndefined(rule, []) ? rule.text : [])),
     ],
     allTools: own.allTools === true && mode.allTools,
     allPaths: own.allPaths === true && mode.allPaths,
@@ -67,7 +67,7 @@ export function limitingPolicy(
 ): Limiting {
   const { rules, mode, folders, consented, above } = ceiling;
   return {
-    rules: rules.flatMap((rule) => parsed(rule, how.servers) ?? []),
+    rules: rules.flatMap((rule) => parseOrUndefined(rule, how.servers) ?? []),
     allowances: mode,
     roots: folders === "all" ? [] : [...how.own, ...folders],
     consented,
@@ -80,7 +80,10 @@ export function limitingPolicy(
 }
 
 /** Returns undefined for a rule about a server or a tool that this session does not have. */
-function parsed({ text, effect }: Pick<Rule, "text" | "effect">, servers: readonly string[]): Rule | undefined {
+function parseOrUndefined(
+  { text, effect }: Pick<Rule, "text" | "effect">,
+  servers: readonly string[],
+): Rule | undefined {
   try {
     return parseRule(text, { effect, source: { name: "the session that started it" } }, { ...builtinNames, servers });
   } catch (error) {

@@ -25,16 +25,16 @@ interface ContainmentOptions {
 }
 
 /** The protections that do not hold without the sandbox, in words for the user. */
-const WEAKER =
+const WITHOUT_SANDBOX =
   "Without it credentials and .env files can be read, protected files and denied paths are only protected as far as the " +
   "text of a command shows, the network is open, and Unix sockets of this machine can be reached. See docs/explanation/sandbox.md.";
-const PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+const BWRAP_PATHS = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /** Returns why commands will run without a sandbox, judging by file names only; undefined if they probably will not. */
 export function missingSandbox(mode: ContainmentOptions["mode"]): string | undefined {
   if (mode !== "auto") return undefined;
-  const isMissing = process.platform !== "linux" || !PLACES.some((path) => existsSync(path));
-  return isMissing ? `Commands run without a sandbox: bubblewrap is not installed. ${WEAKER}` : undefined;
+  const isMissing = process.platform !== "linux" || !BWRAP_PATHS.some((path) => existsSync(path));
+  return isMissing ? `Commands run without a sandbox: bubblewrap is not installed. ${WITHOUT_SANDBOX}` : undefined;
 }
 
 /** The containment of one working directory. */
@@ -45,9 +45,9 @@ export class ShellContainment implements Containment {
   #hiddenByAll: ReadonlySet<string> | undefined;
   #repositories: readonly string[] = [];
   /** True if the last answer was that denied files are hidden. */
-  #promised = false;
+  #hidesDeniedFiles = false;
   /** True if a command could not be put into the sandbox. */
-  #failed = false;
+  #couldNotConfine = false;
   /** Calls that must run without write access. */
   readonly #readOnly = new Set<string>();
 
@@ -64,10 +64,10 @@ export class ShellContainment implements Containment {
     readonly shellId?: string;
     readonly unsandboxed?: boolean;
   }): Promise<(rule: Rule) => boolean> {
-    this.#promised = false;
+    this.#hidesDeniedFiles = false;
     if (command.unsandboxed || !(await this.#works())) return () => false;
     const hidden = await this.#hides(command);
-    this.#promised = hidden;
+    this.#hidesDeniedFiles = hidden;
     return ({ target }) => (target.kind === "read" && hidden) || (target.kind === "url" && !this.#options.network);
   }
 
@@ -115,7 +115,7 @@ export class ShellContainment implements Containment {
       sweep: () => inner.sweep(),
       close: () => inner.close(),
       prepare: async (request) => {
-        const promised = this.#promised || request.required === true;
+        const promised = this.#hidesDeniedFiles || request.required === true;
         const { paths, complete } = await this.#hidable();
         if (promised && !complete) throw notHidden("not every denied file could be found before the command");
         const prepared = await inner.prepare({ ...request, denied: [...(request.denied ?? []), ...paths] });
@@ -128,16 +128,16 @@ export class ShellContainment implements Containment {
   }
 
   #plain(prepared: Extract<PreparedSandbox, { kind: "plain" }>, promised: boolean): PreparedSandbox {
-    this.#failed = true;
+    this.#couldNotConfine = true;
     if (promised && readDenials(this.#options.policy).length > 0)
       throw notHidden("there is no sandbox to hide them in");
     // The notice at the start already reported what file names show.
     if (prepared.warning === undefined || this.warning !== undefined) return prepared;
-    return { ...prepared, warning: `${prepared.warning} ${WEAKER}` };
+    return { ...prepared, warning: `${prepared.warning} ${WITHOUT_SANDBOX}` };
   }
 
   async #works(): Promise<boolean> {
-    if (this.#options.mode === "off" || this.#failed) return false;
+    if (this.#options.mode === "off" || this.#couldNotConfine) return false;
     return (await (await this.#options.sandbox()).probe()).available;
   }
 

@@ -7,11 +7,11 @@ import { locationKey } from "../../permissions/location.ts";
 import { parseUrlPattern, urlMatches, urlOrigin } from "../../permissions/urls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
-import type { LiveRules, WireRule } from "./live-rules.ts";
+import type { CurrentRules, WireRule } from "./current-rules.ts";
 
 /** A client's access to a session's permissions. Changes are stored only on the client's explicit request. */
 export interface PermissionService {
-  readonly rules: LiveRules;
+  readonly rules: CurrentRules;
   resetApprovals(): void;
   /** Returns the location that approvals belong to. */
   locate(folder: string): { locationKey: string; locationType: "repo" | "dir" };
@@ -29,13 +29,13 @@ export interface PermissionService {
 
 export function permissionService(
   setup: SessionSetup,
-  { live, grants }: { live: LiveRules; grants: Grants },
+  { current, grants }: { current: CurrentRules; grants: Grants },
 ): PermissionService {
   const { stateRoot, disk, stamp } = setup;
   const grantsOf = (location: string): Grants =>
     openGrants({ disk, file: join(stateRoot, "permissions-config.json"), location });
   return {
-    rules: live,
+    rules: current,
     resetApprovals: () => grants.resetSession(),
     locate: (folder) => {
       const key = locationKey(folder);
@@ -54,7 +54,7 @@ export function permissionService(
     allowUrl({ url, domain, forGood }) {
       const pattern = patternFor(url, domain);
       return async () => {
-        live.addRules([{ kind: "url", argument: pattern }]);
+        current.addRules([{ kind: "url", argument: pattern }]);
         if (forGood) await allowForGood(join(stateRoot, "settings.json"), pattern);
       };
     },

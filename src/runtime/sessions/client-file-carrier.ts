@@ -40,7 +40,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
       if (content !== undefined) await clientFiles?.write(nameThere(path), content);
       else if (!left.has(path)) {
         left.add(path);
-        session?.history.warn(
+        session?.record.warn(
           "storage",
           `${path} stays on this machine: only texts up to ${MAX_BYTES} bytes are kept by the client.`,
         );
@@ -61,12 +61,12 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
   return {
     listen(started) {
       session = started;
-      for (const message of refused) started.history.warn("storage", message);
+      for (const message of refused) started.record.warn("storage", message);
       started.subscribe(({ type }) => {
         if (type !== "session.idle") return;
         carry().catch((error: unknown) => {
           const reason = error instanceof Error ? error.message : String(error);
-          started.history.warn(
+          started.record.warn(
             "storage",
             `The files of the session could not be taken to the client that keeps them: ${reason}`,
           );

@@ -34,7 +34,7 @@ export async function forkSession(
 ): Promise<Forked> {
   const { sessionId, toEventId, session } = request;
   if (request.name !== undefined) await requireFreeName(store, request.name);
-  await session?.history.log.flush();
+  await session?.record.log.flush();
   const facts = await forkFacts((what) => store.scan(sessionId, what), toEventId);
   const forkId = stamp.id("session");
   const now = new Date(stamp.now()).toISOString();
@@ -69,7 +69,7 @@ async function tellSource(
   { request, store, stamp }: { request: ForkRequest; store: Store; stamp: Stamp },
 ): Promise<void> {
   const data = { infoType: "fork", message };
-  if (request.session) return request.session.history.emit("session.info", data);
+  if (request.session) return request.session.record.emit("session.info", data);
   const log = await store.open(request.sessionId);
   try {
     if (log.heldBy) return;

@@ -6,7 +6,7 @@ import type { Session } from "../../session/session.ts";
 
 /** Returns the ports for rewinding, restoring, forking and undoing. */
 export function historyPort(session: Session): Partial<Pick<CommandPorts, "history" | "undo">> {
-  const { rewinds, files } = session.history;
+  const { rewinds, files } = session.record;
   return {
     history: {
       list: async () => listText(await rewinds.points()),
@@ -34,7 +34,7 @@ export function historyPort(session: Session): Partial<Pick<CommandPorts, "histo
   };
 }
 
-async function eventOf({ history: { rewinds } }: Session, number: number): Promise<string> {
+async function eventOf({ record: { rewinds } }: Session, number: number): Promise<string> {
   const points = await rewinds.points();
   const point = points[number - 1];
   if (point) return point.eventId;

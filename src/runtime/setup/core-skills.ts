@@ -2,7 +2,7 @@
 
 import type { SkillPort } from "../../context/skills/load-skill.ts";
 import { commandName } from "../../context/skills/skill.ts";
-import { wrapped } from "../../lib/quoting.ts";
+import { wrapInTag } from "../../lib/quoting.ts";
 import subagentsSkill from "../../tools/coordination/skill.md";
 import type { Tool } from "../../tools/tool.ts";
 
@@ -39,7 +39,7 @@ export function withCoreSkills(
       if (!skill) return shelf.load(wanted, signal);
       const { name, description, body: content } = skill;
       const invoked = { name, path: `builtin:${name}`, content, description, source: "builtin" } as const;
-      return { context: wrapped("skill", { name }, content), invoked: { ...invoked, trigger: "agent-invoked" } };
+      return { context: wrapInTag("skill", { name }, content), invoked: { ...invoked, trigger: "agent-invoked" } };
     },
   };
 }

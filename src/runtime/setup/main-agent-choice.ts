@@ -6,19 +6,19 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { modelReference } from "../../session/model-selection.ts";
 import type { SessionOptions } from "../../session/session.ts";
-import type { LiveAgents } from "../agents/live-agents.ts";
+import type { CurrentAgents } from "../agents/current-agents.ts";
 import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
 import { BY_AGENT } from "../models/model-choice.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import type { CurrentPromptAndTools } from "./prompt-and-tools.ts";
 import { findMainAgent, mainAgentPreferences, modelOf, preload } from "./select-main-agent.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 export interface MainAgentParts {
   readonly workspace: Workspace;
-  readonly promptAndTools: LivePromptAndTools;
-  readonly agents: LiveAgents | undefined;
+  readonly promptAndTools: CurrentPromptAndTools;
+  readonly agents: CurrentAgents | undefined;
   readonly servers: SessionServers;
 }
 

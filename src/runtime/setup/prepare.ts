@@ -13,8 +13,8 @@ import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
 import { runAll } from "../../session/turn/run-all.ts";
 import type { SessionLog } from "../../store/store.ts";
+import { CurrentAgents } from "../agents/current-agents.ts";
 import { lateFactories } from "../agents/late-factories.ts";
-import { LiveAgents } from "../agents/live-agents.ts";
 import { memoryOf } from "../knowledge/memory-gate.ts";
 import { sessionServers } from "../mcp/session-servers.ts";
 import { outputWriter } from "../permissions/large-output-folder.ts";
@@ -86,7 +86,7 @@ async function buildParts(setup: SessionSetup) {
   const backends = toolBackends(setup, { workspace, rules });
   await sweepLeftovers(setup, backends);
   const isWithoutAgents = request.agents?.delegation === false;
-  const agents = isWithoutAgents ? undefined : new LiveAgents(workspace, setup.channel, log.events);
+  const agents = isWithoutAgents ? undefined : new CurrentAgents(workspace, setup.channel, log.events);
   const board = await boardOf(setup, mainAgent, backends);
   const memory = await memoryOf(setup, { mainAgent, redactor: backends.redactor });
   const search = sessionSearch(setup, workspace);
@@ -215,7 +215,7 @@ function connect(
   tracing?.started(session);
   if (memory) session.subscribe((event) => memory.onEvent(event));
   session.subscribe((event) => search.onEvent(event));
-  session.subscribe(skillRules({ skills, rules: rules.live, notice: channel.notice }));
+  session.subscribe(skillRules({ skills, rules: rules.current, notice: channel.notice }));
   late.schedules = sessionSchedules(session);
   // Sessions stored by clients are not in the local index.
   if (!setup.log.clientFiles) late.tracker = new SessionTracker(session, setup);
@@ -230,7 +230,7 @@ async function sweepLeftovers({ context, log, disk }: SessionSetup, { checkpoint
 }
 
 /** Returns whether commands may run without approval. */
-function mayRunCommands({ live: { policy } }: SessionRules): boolean {
+function mayRunCommands({ current: { policy } }: SessionRules): boolean {
   return (
     policy.allowances.allTools ||
     policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")

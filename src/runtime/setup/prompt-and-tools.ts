@@ -14,7 +14,7 @@ import type { Tool } from "../../tools/tool.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { withCoreSkills } from "./core-skills.ts";
-import type { LiveSkills } from "./live-skills.ts";
+import type { CurrentSkills } from "./current-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfMainAgent } from "./select-main-agent.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
@@ -33,7 +33,7 @@ export interface PromptAndToolsParts {
   /** The full text of its skills. */
   readonly mainAgentSkills?: string;
   readonly mode: Pick<ModeParts, "current" | "section">;
-  readonly skills: LiveSkills;
+  readonly skills: CurrentSkills;
   /** False: no skills, not even built-in ones. */
   readonly hasSkills?: boolean;
   readonly instructions: Instructions;
@@ -46,7 +46,7 @@ export interface PromptAndToolsParts {
 }
 
 /** The system prompt and tools of the main agent. They change only with servers, skills, agents or the mode. */
-export class LivePromptAndTools implements PromptAndTools {
+export class CurrentPromptAndTools implements PromptAndTools {
   readonly #parts: PromptAndToolsParts;
   readonly #makeShelf: () => readonly Tool[];
   #shelf: readonly Tool[] = [];
@@ -173,7 +173,7 @@ export class LivePromptAndTools implements PromptAndTools {
 
 /** Adds waiting for servers, memory and programs. Without any of them, returns the prompt and tools unchanged. */
 export function promptAndToolsWhenReady(
-  promptAndTools: LivePromptAndTools,
+  promptAndTools: CurrentPromptAndTools,
   {
     mcp,
     memory,

@@ -58,7 +58,7 @@ export async function selectMainAgent(request: {
       workspace,
       skills: "",
       model: async () => undefined,
-      announce: (session) => void (before !== undefined && session.history.emit("subagent.deselected", {})),
+      announce: (session) => void (before !== undefined && session.record.emit("subagent.deselected", {})),
     };
   }
   const isNew = definition.name !== before;
@@ -76,7 +76,7 @@ export async function selectMainAgent(request: {
     announce(session) {
       if (!isNew) return;
       const { name: agentName, displayName: agentDisplayName, tools } = definition;
-      void session.history.emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+      void session.record.emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
     },
   };
 }

@@ -4,7 +4,7 @@ import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/coordination/session-knowledge.ts";
 import { agentPoolOptions } from "../agents/agent-pool-setup.ts";
 import type { AgentWorkspaces } from "../agents/agent-workspace.ts";
-import type { LiveAgents } from "../agents/live-agents.ts";
+import type { CurrentAgents } from "../agents/current-agents.ts";
 import { sidekickConditions } from "../agents/sidekick-conditions.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
@@ -12,7 +12,7 @@ import { agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
 import type { MainAgent } from "./main-agent.ts";
 import { readPlan } from "./modes.ts";
-import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import type { CurrentPromptAndTools } from "./prompt-and-tools.ts";
 import { promptOf } from "./session-prompt.ts";
 import type { SessionRules } from "./session-rules.ts";
 import type { SessionSetup } from "./session-setup.ts";
@@ -23,9 +23,9 @@ import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 export function agentPoolOptionsOf(
   setup: SessionSetup,
   parts: {
-    agents: LiveAgents;
+    agents: CurrentAgents;
     mainAgent: MainAgent;
-    promptAndTools: LivePromptAndTools;
+    promptAndTools: CurrentPromptAndTools;
     choice: ToolChoice;
     agentWorkspaces: AgentWorkspaces;
     servers: SessionServers;
@@ -78,9 +78,9 @@ function remoteAgentsOf(
   { rules, redactor }: { rules: SessionRules; redactor: ToolBackends["redactor"] },
 ): NonNullable<Parameters<typeof agentPoolOptions>[0]["remoteAgents"]> {
   const redact = (text: string): string => redactor?.text(text) ?? text;
-  const { live, mode } = rules;
+  const { current, mode } = rules;
   const { cwd } = context;
-  const host = { policy: live.policy, cwd, own: [cwd, files, records], mode: () => mode.current(), redact };
+  const host = { policy: current.policy, cwd, own: [cwd, files, records], mode: () => mode.current(), redact };
   return (own) => request.agents?.elsewhere?.({ ...own, ...host });
 }
 

@@ -3,7 +3,7 @@ import type { Session } from "../../session/session.ts";
 import { finishedNotice } from "../../tools/shell/finished-notice.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import type { CurrentPromptAndTools } from "./prompt-and-tools.ts";
 
 /**
  * A channel from the parts of a session to the session. Parts are created first, so messages before that are queued and
@@ -12,7 +12,7 @@ import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 export class SessionChannel {
   readonly #early: ((session: Session) => void)[] = [];
   #session: Session | undefined;
-  promptAndTools: LivePromptAndTools | undefined;
+  promptAndTools: CurrentPromptAndTools | undefined;
 
   /** Undefined until the session is open. */
   get session(): Session | undefined {
@@ -33,13 +33,13 @@ export class SessionChannel {
   readonly notice = (message: string): void => this.warn("configuration", message);
 
   warn(warningType: string, message: string): void {
-    this.#tell((session) => session.history.warn(warningType, message));
+    this.#tell((session) => session.record.warn(warningType, message));
   }
 
   /** Resolves when the event is stored. An event before the session is open is only queued. */
   readonly emit: Emit = async (type, data) => {
-    if (this.#session) return this.#session.history.emit(type, data);
-    this.#early.push((session) => void session.history.emit(type, data));
+    if (this.#session) return this.#session.record.emit(type, data);
+    this.#early.push((session) => void session.record.emit(type, data));
   };
 
   /** Updates the agent's tools from the next model call on. */

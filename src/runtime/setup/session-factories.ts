@@ -8,7 +8,7 @@ import type {
   WorkingAgent,
 } from "../../factories/ports.ts";
 import { defined } from "../../lib/defined.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { Session } from "../../session/session.ts";
 import type { Registry } from "../../tasks/registry.ts";
@@ -21,11 +21,11 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
 /** Opens the factories of a session with the runs in its log. Their agents are tasks of the session. */
 export async function openFactories(session: Session, source: FactorySource): Promise<Factories> {
-  const { stamp } = session.history;
+  const { stamp } = session.record;
   const factories = new Factories(
     {
       stamp,
-      emit: session.history.emit,
+      emit: session.record.emit,
       source,
       startAgent: (request) => startAgent(session, request),
       agentState: (agentId) => stateOf(session.agents.tasks, agentId),
@@ -50,7 +50,7 @@ function settledNotice({
   text,
 }: SettledAttempt): Parameters<Session["queue"]["notify"]>[0] {
   const about = `The factory ${quoted(factoryName)} has settled: ${status}. Run: ${runId}, attempt ${attempt}.`;
-  const content = wrapped("factory_run_settled", {}, [about, text && quoted(text)].filter(Boolean).join("\n\n"));
+  const content = wrapInTag("factory_run_settled", {}, [about, text && quoted(text)].filter(Boolean).join("\n\n"));
   return { content, kind: { type: "unclassified" } };
 }
 

@@ -1,17 +1,17 @@
 import type { PromptRequest } from "../../context/system-prompt.ts";
 import { defined } from "../../lib/defined.ts";
-import { wrapped } from "../../lib/quoting.ts";
+import { wrapInTag } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { autopilotTools, formTools, interactiveTools } from "../../tools/builtin.ts";
 import type { ToolSearchOptions } from "../../tools/mcp/search.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { LiveAgents } from "../agents/live-agents.ts";
+import type { CurrentAgents } from "../agents/current-agents.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
-import type { LiveSkills } from "./live-skills.ts";
+import type { CurrentSkills } from "./current-skills.ts";
 import type { MainAgent } from "./main-agent.ts";
-import { LivePromptAndTools } from "./prompt-and-tools.ts";
+import { CurrentPromptAndTools } from "./prompt-and-tools.ts";
 import type { SessionRules } from "./session-rules.ts";
 import type { SessionSearch } from "./session-search.ts";
 import type { SessionSetup } from "./session-setup.ts";
@@ -22,7 +22,7 @@ export function sessionTools(
   { request, tools }: SessionSetup,
   parts: {
     workspace: MainAgent["workspace"];
-    agents: LiveAgents | undefined;
+    agents: CurrentAgents | undefined;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
     search: SessionSearch;
@@ -68,7 +68,7 @@ export function choiceOf(
 function organisation({ request }: SessionSetup): Pick<PromptRequest, "extra"> {
   const { organizationInstructions: text = "" } = request.context ?? {};
   if (text.trim() === "") return {};
-  return { extra: wrapped("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
+  return { extra: wrapInTag("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
 }
 
 const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
@@ -84,14 +84,14 @@ export async function sessionPrompt(
     mcp: SessionMcp | undefined;
     memory: SessionMemory | undefined;
     board: SessionBoard | undefined;
-    skills: LiveSkills;
+    skills: CurrentSkills;
   },
-): Promise<LivePromptAndTools> {
+): Promise<CurrentPromptAndTools> {
   const { request, shared, channel } = setup;
   const { selection, workspace } = parts.mainAgent;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.tools?.search };
   const { rules, tools, choice, mcp, memory, board, skills } = parts;
-  const promptAndTools = new LivePromptAndTools({
+  const promptAndTools = new CurrentPromptAndTools({
     prompt: {
       ...promptOf(setup),
       ...organisation(setup),

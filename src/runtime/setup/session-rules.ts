@@ -5,7 +5,7 @@ import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { limitingPolicy } from "../permissions/ceiling.ts";
-import { LiveRules } from "../permissions/live-rules.ts";
+import { CurrentRules } from "../permissions/current-rules.ts";
 import { type PermissionFlags, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
@@ -19,7 +19,7 @@ export interface SessionRules {
   /** Folders the tools may access; empty means no limit. */
   readonly roots: readonly string[];
   /** Can be changed by clients while the session is open. */
-  readonly live: LiveRules;
+  readonly current: CurrentRules;
   readonly grants: Grants;
   /** The mode with its policy, which is narrower in some modes. */
   readonly mode: Required<ModeParts>;
@@ -54,8 +54,14 @@ export function sessionRules(setup: SessionSetup, workspace: Workspace): Session
   const { ceiling } = permissions;
   const own = [context.cwd, files, records];
   const limited = ceiling ? { ...policy, ceiling: limitingPolicy(ceiling, policy, { own, servers }) } : policy;
-  const live = new LiveRules(limited, { cwd: context.cwd, servers, mayAllowAll });
-  return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, channel }) };
+  const current = new CurrentRules(limited, { cwd: context.cwd, servers, mayAllowAll });
+  return {
+    permissions,
+    roots: current.roots,
+    current,
+    grants,
+    mode: modeParts({ files, policy: current.policy, channel }),
+  };
 }
 
 /** Removes allow-all permissions if the user's settings rule them out. */

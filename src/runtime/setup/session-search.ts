@@ -74,12 +74,12 @@ function portOf(
       searchSettings.engine === undefined || searchSettings.engine === named ? searchSettings : {},
     );
     if ("missing" in found) channel.notice(`Web search is not available: ${found.missing}`);
-    return "missing" in found ? undefined : opened(found, shared);
+    return "missing" in found ? undefined : openSearch(found, shared);
   }
   if (choice !== "auto") return undefined;
   for (const name of engineNames) {
     const found = serviceOf(name, environment, {});
-    if (!("missing" in found)) return opened(found, shared);
+    if (!("missing" in found)) return openSearch(found, shared);
   }
   return undefined;
 }
@@ -116,7 +116,7 @@ function serviceOf(
   return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
 }
 
-function opened(service: SearchService, { addSecret }: SessionSetup["shared"]): WebSearch {
+function openSearch(service: SearchService, { addSecret }: SessionSetup["shared"]): WebSearch {
   if (service.key !== "") addSecret(service.key, `key of ${service.engine.name}`);
   return endpointSearch({ ...service, userAgent: `troupe/${version}` });
 }

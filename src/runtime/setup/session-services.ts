@@ -2,18 +2,18 @@ import { defined } from "../../lib/defined.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { SessionDatabase } from "../../tools/database/session-database.ts";
+import type { CurrentAgents } from "../agents/current-agents.ts";
 import type { LateFactories } from "../agents/late-factories.ts";
-import type { LiveAgents } from "../agents/live-agents.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import { mcpApps } from "../mcp/mcp-apps.ts";
-import { serverPort } from "../mcp/server-port.ts";
 import { serverPrompts } from "../mcp/server-prompts.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
+import { sessionMcpPort } from "../mcp/session-mcp-port.ts";
 import { showsApps, summaries } from "../mcp/session-servers.ts";
 import { permissionService } from "../permissions/permission-service.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { LiveSkills } from "./live-skills.ts";
+import type { CurrentSkills } from "./current-skills.ts";
 import type { MainAgentChoice } from "./main-agent-choice.ts";
 import type { SessionExtensions } from "./session-extensions.ts";
 import type { SessionRules } from "./session-rules.ts";
@@ -26,9 +26,9 @@ export function sessionServices(
   parts: {
     workspace: Workspace;
     agentChoice: MainAgentChoice;
-    agents: LiveAgents | undefined;
+    agents: CurrentAgents | undefined;
     mcp: SessionMcp | undefined;
-    skills: LiveSkills;
+    skills: CurrentSkills;
     rules: SessionRules;
     extensions: SessionExtensions | undefined;
     factories: LateFactories | undefined;
@@ -53,7 +53,7 @@ export function sessionServices(
     permissions: permissionService(setup, parts.rules),
     mayShowApps: workspace.flags.has("MCP_APPS"),
     showsApps: showsApps(setup, workspace),
-    ...(mcp && { mcp: serverPort(mcp, mcpApps(setup, { mcp, rules: parts.rules })) }),
+    ...(mcp && { mcp: sessionMcpPort(mcp, mcpApps(setup, { mcp, rules: parts.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
     servers: () => serverEntries(mcp, workspace),
     ...(mcp && { signIn: (serverName) => signIn(mcp, serverName, setup) }),

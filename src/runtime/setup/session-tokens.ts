@@ -21,7 +21,7 @@ export function sessionTokens({
       const { session } = channel;
       const { serverName, serverUrl } = wanted;
       if (!session || isDeclined(serverName, serverUrl)) return { kind: "cancelled" };
-      const answer = await session.requests.request("mcp_oauth", asTold(wanted), { signal });
+      const answer = await session.requests.request("mcp_oauth", asRequest(wanted), { signal });
       if (typeof answer === "object" && answer.kind === "token") {
         // Redact the token from logs and answers, whatever a server does with it.
         shared.addSecret(answer.accessToken, `token of ${serverName}`);
@@ -39,7 +39,7 @@ export function sessionTokens({
   };
 }
 
-function asTold({ wwwAuthenticateParams, staticClientConfig, ...request }: TokenRequest) {
+function asRequest({ wwwAuthenticateParams, staticClientConfig, ...request }: TokenRequest) {
   return {
     ...request,
     ...(wwwAuthenticateParams && { wwwAuthenticateParams: { ...wwwAuthenticateParams } }),

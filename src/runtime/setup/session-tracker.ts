@@ -63,7 +63,7 @@ export class SessionTracker {
   }
 
   async #update(): Promise<void> {
-    const { id, events: all, history } = this.#session;
+    const { id, events: all, record } = this.#session;
     const { past, store } = this.#parts;
     if (!all.some(({ type }) => type === "user.message")) return;
     // Read before the events: the rows must have at least what the log had at this revision.
@@ -72,8 +72,8 @@ export class SessionTracker {
     const { IndexRows: Rows } = await import("../../store/index/session-rows.ts");
     const isAnew = this.#added === undefined;
     // The full history of a long session is only in its log; the next query reads it there.
-    if (isAnew && !history.past.isComplete) return;
-    const events = this.#added ?? this.#session.events.slice(0, history.past.deliveredCount);
+    if (isAnew && !record.past.isComplete) return;
+    const events = this.#added ?? this.#session.events.slice(0, record.past.deliveredCount);
     if (events.length === 0) return;
     this.#added = [];
     if (isAnew || !this.#rows) [this.#rows, this.#turns] = [new Rows(), 0];

@@ -157,14 +157,14 @@ export class Canvases {
     const { title } = shown.data;
     const named = defined({ extensionName, icon });
     const open = { ...whose, ...named, ...shown.data, ...given };
-    await this.#session?.history.emit("session.canvas.recorded", {
+    await this.#session?.record.emit("session.canvas.recorded", {
       ...whose,
       ...defined({ title }),
       ...given,
     });
     this.#away.delete(instanceId);
     this.#open.set(instanceId, open);
-    await this.#session?.history.emit("session.canvas.opened", open);
+    await this.#session?.record.emit("session.canvas.opened", open);
     // The client may have disconnected during the write.
     if (connection.isClosed) this.withdraw(connection);
     return open;
@@ -192,12 +192,12 @@ export class Canvases {
     const asked = brought && this.#ask(brought.connection, "canvas.close", whose, { signal, timeoutMs: CLOSE_MS });
     await asked?.catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
-      this.#session?.history.warn("canvas", `The client of the canvas ${canvasId} could not close it: ${why}`);
+      this.#session?.record.warn("canvas", `The client of the canvas ${canvasId} could not close it: ${why}`);
     });
     this.#open.delete(instanceId);
     this.#away.delete(instanceId);
-    await this.#session?.history.emit("session.canvas.removed", whose);
-    await this.#session?.history.emit("session.canvas.closed", whose);
+    await this.#session?.record.emit("session.canvas.removed", whose);
+    await this.#session?.record.emit("session.canvas.closed", whose);
   }
 
   #find({ canvasId, extensionId }: { canvasId: string; extensionId?: string | undefined }): Brought {
@@ -240,11 +240,11 @@ export class Canvases {
       const whose = { instanceId, extensionId, canvasId };
       this.#open.delete(instanceId);
       // Canvases that last as long as their connection are not restored from the log, so their end is not logged.
-      if (!isLasting(extensionId)) void this.#session?.history.emit("session.canvas.closed", whose);
+      if (!isLasting(extensionId)) void this.#session?.record.emit("session.canvas.closed", whose);
       else {
         const kept = defined({ title, input });
         this.#away.set(instanceId, { ...whose, ...kept });
-        void this.#session?.history.emit("session.canvas.unavailable", whose);
+        void this.#session?.record.emit("session.canvas.unavailable", whose);
       }
     }
   }
@@ -258,7 +258,7 @@ export class Canvases {
       const request = { instanceId, extensionId, canvasId, input };
       await this.show(request, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#session?.history.warn("canvas", `The canvas ${canvasId} could not be reopened: ${why}`);
+        this.#session?.record.warn("canvas", `The canvas ${canvasId} could not be reopened: ${why}`);
       });
       this.#reopening.delete(instanceId);
     }
@@ -267,7 +267,7 @@ export class Canvases {
   #tell(before: string): void {
     const canvases = [...this.declared];
     if (JSON.stringify(canvases) !== before)
-      void this.#session?.history.emit("session.canvas.registry_changed", { canvases });
+      void this.#session?.record.emit("session.canvas.registry_changed", { canvases });
   }
 
   /** Asks the client. Its error is passed on as the client's own, not as an error of the server. */

@@ -56,7 +56,7 @@ export class ClientCommands {
     }
     const requestId = crypto.randomUUID();
     const command = args === "" ? `/${commandName}` : `/${commandName} ${args}`;
-    void this.#session.history.emit("command.execute", { requestId, commandName, command, args });
+    void this.#session.record.emit("command.execute", { requestId, commandName, command, args });
     return this.#answerTo(this.#pending, requestId, "It was not answered in time.");
   }
 
@@ -70,7 +70,7 @@ export class ClientCommands {
     if (this.#queue.length >= MAX_QUEUED)
       throw new TroupeError("limit", `The queue is full: ${MAX_QUEUED} commands are waiting.`);
     this.#queue.push({ id: crypto.randomUUID(), command });
-    void this.#session.history.emit("pending_messages.modified", {});
+    void this.#session.record.emit("pending_messages.modified", {});
     this.#working ??= this.#work().finally(() => {
       this.#working = undefined;
     });
@@ -104,7 +104,7 @@ export class ClientCommands {
       if (!next || this.#isClosed) return;
       await this.#carryOut(next.command).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        this.#session.history.warn("command", `${next.command}: ${why}`);
+        this.#session.record.warn("command", `${next.command}: ${why}`);
       });
     }
   }
@@ -122,12 +122,12 @@ export class ClientCommands {
     });
     if (!read) await this.#offer(command);
     else if (read.kind === "prompt") await sendOn(this.#session, await sendingOf(this.#session, read));
-    else this.say(read.text);
+    else this.showMessage(read.text);
   }
 
   /** Announces a command's output when no request returns it. */
-  say(message: string): void {
-    void this.#session.history.emit("session.info", { infoType: "command", message });
+  showMessage(message: string): void {
+    void this.#session.record.emit("session.info", { infoType: "command", message });
   }
 
   /**
@@ -153,7 +153,7 @@ export class ClientCommands {
 
   async #offer(command: string): Promise<void> {
     const requestId = crypto.randomUUID();
-    void this.#session.history.emit("command.queued", { requestId, command });
+    void this.#session.record.emit("command.queued", { requestId, command });
     const { handled, stopProcessingQueue } = await this.#answerTo(this.#offered, requestId, { handled: false });
     if (stopProcessingQueue) this.#queue = [];
     if (!handled && !this.#isClosed) throw new TroupeError("usage", "the command is unknown");
@@ -168,7 +168,7 @@ export class ClientCommands {
     } finally {
       clearTimeout(timer);
       waiting.delete(requestId);
-      void this.#session.history.emit("command.completed", { requestId });
+      void this.#session.record.emit("command.completed", { requestId });
     }
   }
 }

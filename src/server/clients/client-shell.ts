@@ -41,7 +41,7 @@ export class ClientShell {
     request: { readonly command: string; readonly cwd?: string; readonly timeoutMs?: number },
     onExit: (processId: string, exitCode: number | null) => void,
   ): Promise<string> {
-    const { history, queue } = this.#session();
+    const { record, queue } = this.#session();
     const shells = this.#shells();
     const { shellId } = await shells.run({
       ...this.#place(request.cwd),
@@ -50,7 +50,7 @@ export class ClientShell {
       waitMs: 0,
       signal: queue.closed,
     });
-    const until = history.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
+    const until = record.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
     void this.#follow(shellId, until).then((exitCode) => onExit(shellId, exitCode));
     return shellId;
   }
@@ -69,15 +69,15 @@ export class ClientShell {
    * notes for watchers that the client does not pass it on either.
    */
   async run(requestId: string, { command, hiddenFromModel }: UserCommand): Promise<UserCommandResult> {
-    const { history, queue } = this.#session();
-    const toolCallId = history.stamp.id("call");
+    const { record, queue } = this.#session();
+    const toolCallId = record.stamp.id("call");
     if (this.#requested.has(requestId))
       throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
     const stop = new AbortController();
     this.#requested.set(requestId, stop);
     const about = { toolCallId, toolName: "bash", arguments: { command, ...(hiddenFromModel && { hiddenFromModel }) } };
-    void this.#session().history.emit("tool.user_requested", about);
-    void this.#session().history.emit("tool.execution_start", about);
+    void this.#session().record.emit("tool.user_requested", about);
+    void this.#session().record.emit("tool.execution_start", about);
     try {
       const reply = await this.#shells().run({
         ...this.#place(undefined),
@@ -88,7 +88,7 @@ export class ClientShell {
         unsandboxed: true,
         signal: AbortSignal.any([stop.signal, queue.closed]),
       });
-      const output = (history.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
+      const output = (record.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
       const exitCode = reply.state === "exited" ? reply.exitCode : null;
       await this.#ended(toolCallId, { success: exitCode === 0, content: withCode(output, exitCode) });
       return { toolCallId, success: exitCode === 0, output, exitCode };
@@ -104,7 +104,7 @@ export class ClientShell {
 
   async #ended(toolCallId: string, { success, content }: { success: boolean; content: string }): Promise<void> {
     const outcome = success ? { result: { content } } : { error: { message: content, code: "failure" } };
-    await this.#session().history.emit("tool.execution_complete", {
+    await this.#session().record.emit("tool.execution_complete", {
       toolCallId,
       success,
       isUserRequested: true,
@@ -130,7 +130,7 @@ export class ClientShell {
   }
 
   async #follow(shellId: string, until: number): Promise<number | null> {
-    const { stamp } = this.#session().history;
+    const { stamp } = this.#session().record;
     for (;;) {
       const { closed } = this.#session().queue;
       const reply = await this.#shells()

@@ -186,7 +186,7 @@ export class ClientTasks {
   }
 
   /** Orphans the tasks of a client that disconnected. */
-  left(connection: ClientConnection): void {
+  handleDisconnect(connection: ClientConnection): void {
     for (const task of this.#tasks.values()) {
       if (task.connection !== connection || isEnded(task)) continue;
       this.#touch(Object.assign(task, { status: "orphaned", orphanedAt: Date.now() }));

@@ -5,7 +5,7 @@
 
 import * as z from "zod";
 import { defined } from "../../lib/defined.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../../runtime/session-request.ts";
 import { canvasTools } from "../../session/requests/canvas-tools.ts";
@@ -257,7 +257,7 @@ export class Clients {
       return Object.fromEntries(Object.entries(answer.sections).map(([id, { content }]) => [id, content]));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#session?.history.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
+      this.#session?.record.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
       return {};
     }
   }
@@ -289,11 +289,11 @@ export class Clients {
         name,
         ...defined({ description }),
       }));
-      void this.#session.history.emit("commands.changed", { commands });
+      void this.#session.record.emit("commands.changed", { commands });
     }
     if (now.elicitation !== before.elicitation || now.canvases !== before.canvases) {
       const { elicitation, canvases } = now;
-      void this.#session.history.emit("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
+      void this.#session.record.emit("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
     }
   }
 }
@@ -311,7 +311,7 @@ const HookAnswer = z.object({ output: z.unknown().optional() }).nullish();
 const Sections = z.object({ sections: z.record(z.string(), z.object({ content: z.string() })) });
 
 function goneNotice(name: string): Parameters<Session["queue"]["notify"]>[0] {
-  const content = wrapped(
+  const content = wrapInTag(
     "tools_changed_notice",
     {},
     `Tools no longer available: ${quoted(name)}\n\nThe program that ran it has disconnected. Continue without it.`,

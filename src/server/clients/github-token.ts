@@ -70,20 +70,20 @@ function renewLater(hub: Hub, sessionId: string, what: { provider: Provider; exp
   const { provider, expiresIn } = what;
   const wait = Math.min(Math.max(expiresIn * 1000 * RENEW_AFTER, MIN_RENEW_MS), MAX_RENEW_MS);
   const timer = setTimeout(() => {
-    const live = hub.find(sessionId);
-    if (!live || provider.connection.isClosed) return;
-    if (live.isBusy) {
+    const hosted = hub.find(sessionId);
+    if (!hosted || provider.connection.isClosed) return;
+    if (hosted.isBusy) {
       renewLater(hub, sessionId, { provider, expiresIn: 0 });
       return;
     }
     acquire(provider, sessionId, "refresh")
       .then(async ({ token, expiresIn: next }) => {
-        await hub.reconfigure(live, { gitHubToken: token });
+        await hub.reconfigure(hosted, { gitHubToken: token });
         renewLater(hub, sessionId, { provider, expiresIn: next });
       })
       .catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        live.session.history.warn("github_token", `The session's GitHub token was not renewed: ${why}`);
+        hosted.session.record.warn("github_token", `The session's GitHub token was not renewed: ${why}`);
       });
   }, wait);
   timer.unref();

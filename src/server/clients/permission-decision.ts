@@ -20,10 +20,10 @@ export function permissionResult(
     case "approve-for-session": {
       const approval = shownTo(asked, givenApproval(decision)) ?? usualApproval(asked);
       // Without a rule to remember, the approval covers this request only.
-      return approval ? completed({ kind: "approved-for-session", approval }) : { kind: "approved" };
+      return approval ? checkResult({ kind: "approved-for-session", approval }) : { kind: "approved" };
     }
     case "approve-for-location":
-      return completed({
+      return checkResult({
         ...decision,
         kind: "approved-for-location",
         approval: shownTo(asked, givenApproval(decision)),
@@ -32,14 +32,14 @@ export function permissionResult(
       // Addresses become settings (`allowedAddress`). Any other approval applies to this location.
       const approval = usualApproval(asked);
       if (!approval) return { kind: "approved" };
-      return completed({ kind: "approved-for-location", approval, locationKey: session.locationKey() });
+      return checkResult({ kind: "approved-for-location", approval, locationKey: session.locationKey() });
     }
     case "reject":
-      return completed({ ...decision, kind: "denied-interactively-by-user" });
+      return checkResult({ ...decision, kind: "denied-interactively-by-user" });
     case "user-not-available":
       return { kind: "denied-no-approval-rule-and-could-not-request-from-user" };
     default:
-      return completed(decision);
+      return checkResult(decision);
   }
 }
 
@@ -55,7 +55,7 @@ export function allowedAddress(
   return { url: asked.url, domain, forGood };
 }
 
-function completed(result: object): Result {
+function checkResult(result: object): Result {
   const checked = PermissionResult.safeParse(result);
   if (checked.success) return checked.data;
   throw new TroupeError("usage", `This is not a permission decision: ${JSON.stringify(result).slice(0, 200)}`);

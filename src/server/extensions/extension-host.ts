@@ -153,7 +153,7 @@ export class ExtensionHost {
   }
 
   /** Call when its connection closed: the server closed it, with a reason, or its process ended. */
-  async left(connection: ClientConnection): Promise<void> {
+  async handleDisconnect(connection: ClientConnection): Promise<void> {
     const entry = this.#of(connection);
     if (!entry) return;
     const { program } = entry;

@@ -36,7 +36,7 @@ export async function admitExtension(
   const ignored = Object.keys(optionsOf(params));
   if (ignored.length > 0) {
     const message = `The extension ${extension.name} cannot set these session options; they were not used: ${ignored.join(", ")}.`;
-    session.history.warn("extension", message);
+    session.record.warn("extension", message);
   }
   warnWithoutEffect(session, params);
   const own = { canvasProvider: { id: extension.id, name: extension.name }, givesTokens: false, transforms: false };

@@ -72,7 +72,7 @@ export class Gateway implements Servable {
     const isNew = await this.sessions.configure(sessionId, remoteOptions(params));
     const session = await this.#opened(sessionId, isNew ? 0 : undefined);
     await this.#join(session, connection, params);
-    return described(sessionId, params);
+    return describeRemote(sessionId, params);
   }
 
   /** Joins a session of the workers. Its pending requests stay, whatever the client says about pending work. */
@@ -80,7 +80,7 @@ export class Gateway implements Servable {
     if (!(await this.sessions.exists(params.sessionId))) throw notFound(params.sessionId);
     await this.sessions.extend(params.sessionId, remoteOptions(params));
     await this.#join(await this.#opened(params.sessionId), connection, params);
-    return described(params.sessionId, params);
+    return describeRemote(params.sessionId, params);
   }
 
   async require(sessionId: string): Promise<RemoteSession> {
@@ -156,7 +156,7 @@ export class Gateway implements Servable {
   }
 }
 
-const described = (sessionId: string, params: CreateParams): object => ({
+const describeRemote = (sessionId: string, params: CreateParams): object => ({
   sessionId,
   capabilities: { ui: { elicitation: params.requestElicitation ?? false, mcpApps: false }, extensions: false },
 });

@@ -76,7 +76,7 @@ function accountsOf(github: Github | undefined) {
 
 async function statusOf(call: SessionCall): Promise<object> {
   const { isAuthenticated, login, host, plan } =
-    call.live.identity ?? (await call.session.workspace.services?.identity?.status()) ?? signedOut;
+    call.hosted.identity ?? (await call.session.workspace.services?.identity?.status()) ?? signedOut;
   return {
     isAuthenticated,
     ...defined({ activeLogin: login, activeHost: host, copilotPlan: plan }),

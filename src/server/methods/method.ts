@@ -4,7 +4,7 @@ import type { Session } from "../../session/session.ts";
 import type { ClientConnection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
 import type { ServerParts } from "../parts.ts";
-import type { LiveSession } from "../sessions/live-session.ts";
+import type { HostedSession } from "../sessions/hosted-session.ts";
 
 /** Context that a method receives beside its parameters. */
 export interface Call {
@@ -16,7 +16,7 @@ export interface Call {
 }
 
 export interface SessionCall extends Call {
-  readonly live: LiveSession;
+  readonly hosted: HostedSession;
   readonly session: Session;
 }
 
@@ -44,11 +44,11 @@ export function sessionMethod<S extends Readonly<Record<string, z.ZodType>>>(
     params: () => z.object({ ...shape(), sessionId: z.string() }),
     async run(given, call) {
       const params = given as z.infer<z.ZodObject<S>> & { sessionId: string };
-      const live = call.hub.require(params.sessionId);
-      live.touch();
-      if (live.reopening) await live.reopening;
-      if (live.isHandedOver) await call.hub.takeBack(live);
-      return run(params, { ...call, live, session: live.session });
+      const hosted = call.hub.require(params.sessionId);
+      hosted.touch();
+      if (hosted.reopening) await hosted.reopening;
+      if (hosted.isHandedOver) await call.hub.takeBack(hosted);
+      return run(params, { ...call, hosted, session: hosted.session });
     },
   };
 }

@@ -145,7 +145,7 @@ export class EventWindow {
       const passing = this.#passing.filter(
         ({ number, kept }) => number > cursor.passing && number <= end.passing && kept <= to,
       );
-      const items = merged(await this.#kept(cursor.kept, to), passing);
+      const items = mergeItems(await this.#kept(cursor.kept, to), passing);
       for (const item of items) {
         if (matches(item.event) && !page.takes(item.event)) return { events, cursor, hasMore: true };
         cursor = {
@@ -169,7 +169,7 @@ export class EventWindow {
       const passing = this.#passing.filter(
         ({ number, kept }) => number < cursor.passing && (kept > from || from === 0),
       );
-      const items = merged(await this.#kept(from, cursor.kept - 1), passing);
+      const items = mergeItems(await this.#kept(from, cursor.kept - 1), passing);
       for (const item of items.reverse()) {
         if (matches(item.event) && !page.takes(item.event)) return { events, cursor, hasMore: true };
         const isPassing = item.event.ephemeral === true;
@@ -239,7 +239,7 @@ export class EventWindow {
 }
 
 /** Merges both lists in the order in which clients received the events. */
-function merged(kept: readonly Item[], passing: readonly EphemeralEvent[]): Item[] {
+function mergeItems(kept: readonly Item[], passing: readonly EphemeralEvent[]): Item[] {
   const items = passing.map(({ number, kept: before, event }) => ({
     cursor: { kept: before, passing: number },
     event,

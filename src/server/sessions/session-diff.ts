@@ -4,20 +4,20 @@ import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.t
 import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { StoredTexts } from "../../checkpoints/stored-texts.ts";
 import type { Session } from "../../session/session.ts";
-import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
+import { type Change, clipDiff, type WorkspaceDiff } from "./workspace-diff.ts";
 
 const COMPARE = { context: 3, timeout: 500, maxEditLength: 20_000 } as const;
 
-interface History {
+interface SessionPaths {
   readonly files: Pick<FileHistory, "checkpoints"> | undefined;
 }
 
 /** Returns undefined if the session has no file history. */
 export async function sessionDiff(
-  session: { readonly history: History; readonly workspace: Pick<Session["workspace"], "directory"> },
+  session: { readonly record: SessionPaths; readonly workspace: Pick<Session["workspace"], "directory"> },
   { ignoreWhitespace }: { readonly ignoreWhitespace: boolean },
 ): Promise<WorkspaceDiff | undefined> {
-  const { files } = session.history;
+  const { files } = session.record;
   const { directory } = session.workspace;
   if (!files) return undefined;
   const texts = new StoredTexts(files.checkpoints);
@@ -41,7 +41,7 @@ export async function changeOf(
   { path: whole, before, now }: ChangedFile,
   context: DiffContext,
 ): Promise<Change | undefined> {
-  const path = shown(whole, context.root);
+  const path = displayPath(whole, context.root);
   const changeType = before.kind === "missing" ? "added" : now.kind === "missing" ? "deleted" : "modified";
   const old = await context.texts.of(before, whole);
   const made = await context.texts.of(now, whole);
@@ -58,11 +58,11 @@ export async function changeOf(
   return {
     path,
     changeType,
-    ...clipped(head + (patch.hunks.length > 0 ? names + formatPatch(patch, OMIT_HEADERS) : "")),
+    ...clipDiff(head + (patch.hunks.length > 0 ? names + formatPatch(patch, OMIT_HEADERS) : "")),
   };
 }
 
-function shown(path: string, root: string): string {
+function displayPath(path: string, root: string): string {
   const way = relative(root, path);
   const isInside = way !== "" && !isAbsolute(way) && way !== ".." && !way.startsWith(`..${sep}`);
   return (isInside ? way : path).replaceAll(sep, "/");

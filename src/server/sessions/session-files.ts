@@ -15,7 +15,7 @@ const PLAN = "plan.md";
 const OBJECTIVE = "autopilot-objective.md";
 
 /** Returns the session's folder. If a client stores the session, this is the client's name for it. */
-export function folderOf({ history: { log } }: Session): string {
+export function folderOf({ record: { log } }: Session): string {
   return log.clientFiles?.directory ?? log.directory;
 }
 
@@ -55,7 +55,7 @@ export const removePlan = (session: Session): Promise<boolean> => removeFile(ses
 async function removeFile(session: Session, name: string): Promise<boolean> {
   const clientFiles = clientFilesOf(session);
   const isThere = clientFiles && (await readIfThere(session, name)) !== undefined;
-  const isGone = await removeShared(filesFolderOf(session), name).catch(refused(name));
+  const isGone = await removeShared(filesFolderOf(session), name).catch(rethrowPathError(name));
   if (isThere) await clientFiles.remove(nameThere(name));
   return isThere ?? isGone;
 }
@@ -70,7 +70,7 @@ export async function writeSessionFile(session: Session, path: string, content: 
   requireInside(session, path);
   const clientFiles = clientFilesOf(session);
   const isNewThere = clientFiles && (await clientFiles.read(nameThere(path))) === undefined;
-  const { isNew } = await writeShared(filesFolderOf(session), path, { content }).catch(refused(path));
+  const { isNew } = await writeShared(filesFolderOf(session), path, { content }).catch(rethrowPathError(path));
   await clientFiles?.write(nameThere(path), content);
   return { isNew: isNewThere ?? isNew };
 }
@@ -79,7 +79,7 @@ export async function writeSessionFile(session: Session, path: string, content: 
 export async function listCheckpoints(
   session: Session,
 ): Promise<{ number: number; title: string; filename: string; content: string }[]> {
-  const { directory, clientFiles } = session.history.log;
+  const { directory, clientFiles } = session.record.log;
   const folder = join(directory, "checkpoints");
   const names = clientFiles ? await clientFiles.list("checkpoints") : await readdir(folder).catch(() => []);
   // Summaries that a rewind removed stay stored, but are not listed.
@@ -98,8 +98,8 @@ export async function listCheckpoints(
   );
 }
 
-const clientFilesOf = (session: Session) => session.history.log.clientFiles;
-export const filesFolderOf = (session: Session): string => join(session.history.log.directory, "files");
+const clientFilesOf = (session: Session) => session.record.log.clientFiles;
+export const filesFolderOf = (session: Session): string => join(session.record.log.directory, "files");
 /** In the protocol, the plan is beside the log. */
 const nameThere = (path: string): string => {
   const plain = posix.normalize(path.split(sep).join("/"));
@@ -110,7 +110,7 @@ async function readIfThere(session: Session, path: string): Promise<string | und
   requireInside(session, path);
   const clientFiles = clientFilesOf(session);
   if (clientFiles) return clientFiles.read(nameThere(path));
-  const found = await readShared(filesFolderOf(session), path, MAX_BYTES).catch(refused(path));
+  const found = await readShared(filesFolderOf(session), path, MAX_BYTES).catch(rethrowPathError(path));
   return found?.toString("utf8");
 }
 
@@ -125,7 +125,7 @@ const outside = (path: string): TroupeError =>
   new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
 
 /** Commands of the agent can put links, pipes and devices into the folder. None of them is opened. */
-export function refused(path: string): (error: unknown) => never {
+export function rethrowPathError(path: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PathError)) throw error;
     if (error.problem === "outside") throw outside(path);

@@ -121,12 +121,12 @@ export const unusedParams = (): { readonly [K in keyof typeof unusedOptions]: z.
 /**
  * Emits one `session.warning` for each option that was set and has no effect. Call it wherever options are accepted.
  */
-export function warnWithoutEffect(session: Pick<Session, "history">, params: Readonly<Record<string, unknown>>): void {
+export function warnWithoutEffect(session: Pick<Session, "record">, params: Readonly<Record<string, unknown>>): void {
   const capi = params.capi as { autoTier?: unknown } | undefined;
   const given = { ...params, autoTier: params.autoTier ?? capi?.autoTier };
   for (const [name, { isMissed, warning }] of Object.entries<UnusedOption>(unusedOptions)) {
     const value = Reflect.get(given, name);
-    if (isMissed(value)) session.history.warn("options", warning(value));
+    if (isMissed(value)) session.record.warn("options", warning(value));
   }
 }
 
@@ -149,7 +149,7 @@ interface UnknownOptions {
   /** The method that was called. */
   readonly name: string;
   unknown(): Readonly<Record<string, unknown>>;
-  find(sessionId: string): Pick<Session, "history"> | undefined;
+  find(sessionId: string): Pick<Session, "record"> | undefined;
 }
 
 /** Emits one `session.warning` that names the options of a call that this version does not know. */
@@ -161,7 +161,7 @@ export function warnUnknown({ name, unknown, find }: UnknownOptions, params: unk
   const sessionId = [params, result].map((part) => (isObject(part) ? part.sessionId : undefined)).find(isSet);
   if (requested.length === 0 || typeof sessionId !== "string") return;
   const names = requested.slice(0, MAX_NAMES).join(", ");
-  find(sessionId)?.history.warn(
+  find(sessionId)?.record.warn(
     "options",
     `${name}: these options have no effect, because this version of troupe does not know them: ${names}.`,
   );

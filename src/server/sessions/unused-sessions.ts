@@ -4,14 +4,14 @@
  */
 import type { FolderWatch } from "../../lib/node/watch-folder.ts";
 import type { HandOver } from "../../runtime/sessions/hand-over.ts";
-import type { LiveSession } from "./live-session.ts";
+import type { HostedSession } from "./hosted-session.ts";
 
 export interface UnusedSessionsPorts {
   readonly handOver: HandOver;
-  readonly live: ReadonlyMap<string, LiveSession>;
+  readonly hosted: ReadonlyMap<string, HostedSession>;
   /** An unused session is closed after this time, also while clients are attached. */
   readonly idleMs: number | undefined;
-  close(live: LiveSession): Promise<void>;
+  close(hosted: HostedSession): Promise<void>;
 }
 
 /** How long a session without clients stays in memory, so that they can return. */
@@ -20,7 +20,7 @@ const LOOK_MS = 500;
 
 export class UnusedSessions {
   readonly #ports: UnusedSessionsPorts;
-  readonly #watches = new Map<LiveSession, FolderWatch>();
+  readonly #watches = new Map<HostedSession, FolderWatch>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -31,10 +31,10 @@ export class UnusedSessions {
   /** Call when a session was opened or reopened, and when a client left one. */
   look(): void {
     if (this.#isClosed) return;
-    for (const live of [...this.#ports.live.values()]) {
-      this.#watch(live);
-      if (performance.now() - live.touchedAt > this.#limit(live) && !live.isBusy) void this.#ports.close(live);
-      else this.#answer(live);
+    for (const hosted of [...this.#ports.hosted.values()]) {
+      this.#watch(hosted);
+      if (performance.now() - hosted.touchedAt > this.#limit(hosted) && !hosted.isBusy) void this.#ports.close(hosted);
+      else this.#answer(hosted);
     }
     this.#forget();
     if (!this.#needsTimer()) {
@@ -50,42 +50,47 @@ export class UnusedSessions {
     this.#watches.clear();
   }
 
-  #limit(live: LiveSession): number {
-    const isAttached = live.clients.attached.length > 0;
+  #limit(hosted: HostedSession): number {
+    const isAttached = hosted.clients.attached.length > 0;
     return this.#ports.idleMs ?? (isAttached ? Number.POSITIVE_INFINITY : DETACHED_MS);
   }
 
   #needsTimer(): boolean {
-    return [...this.#ports.live.values()].some(
-      (live) => !this.#watches.has(live) || Number.isFinite(this.#limit(live)),
+    return [...this.#ports.hosted.values()].some(
+      (hosted) => !this.#watches.has(hosted) || Number.isFinite(this.#limit(hosted)),
     );
   }
 
-  #watch(live: LiveSession): void {
-    if (this.#watches.has(live)) return;
+  #watch(hosted: HostedSession): void {
+    if (this.#watches.has(hosted)) return;
     const lost = (): void => {
-      this.#watches.delete(live);
+      this.#watches.delete(hosted);
       this.look();
     };
-    const watch = this.#ports.handOver.watch(live.session.history.log, () => this.#answer(live), lost);
-    if (watch) this.#watches.set(live, watch);
+    const watch = this.#ports.handOver.watch(hosted.session.record.log, () => this.#answer(hosted), lost);
+    if (watch) this.#watches.set(hosted, watch);
   }
 
   #forget(): void {
-    for (const [live, watch] of this.#watches) {
-      if (this.#ports.live.get(live.id) === live) continue;
+    for (const [hosted, watch] of this.#watches) {
+      if (this.#ports.hosted.get(hosted.id) === hosted) continue;
       watch.close();
-      this.#watches.delete(live);
+      this.#watches.delete(hosted);
     }
   }
 
   /** Hands an idle session over to the process that requests it. A busy one stays. */
-  #answer(live: LiveSession): void {
+  #answer(hosted: HostedSession): void {
     const { handOver } = this.#ports;
-    const { log } = live.session.history;
-    if (live.isHandedOver || live.reopening || this.#ports.live.get(live.id) !== live || !handOver.isAskedFor(log))
+    const { log } = hosted.session.record;
+    if (
+      hosted.isHandedOver ||
+      hosted.reopening ||
+      this.#ports.hosted.get(hosted.id) !== hosted ||
+      !handOver.isAskedFor(log)
+    )
       return;
-    if (live.isBusy) void handOver.refuse(log);
-    else void live.handOver().then(() => handOver.answered(log));
+    if (hosted.isBusy) void handOver.refuse(log);
+    else void hosted.handOver().then(() => handOver.answered(log));
   }
 }

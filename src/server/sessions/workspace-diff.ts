@@ -83,7 +83,7 @@ function changesOf(names: string, patch: string): Change[] {
     if (path === undefined) break;
     const changeType = changeTypes[status.charAt(0)] ?? "modified";
     const diff = patches[changes.length];
-    changes.push({ path, ...defined({ oldPath }), changeType, ...clipped(diff) });
+    changes.push({ path, ...defined({ oldPath }), changeType, ...clipDiff(diff) });
   }
   return changes;
 }
@@ -95,7 +95,7 @@ const changeTypes: Readonly<Record<string, Change["changeType"]>> = {
   R: "renamed",
 };
 
-export function clipped(diff: string | undefined): Pick<Change, "diff" | "isTruncated"> {
+export function clipDiff(diff: string | undefined): Pick<Change, "diff" | "isTruncated"> {
   if (diff === undefined) return { diff: "", isTruncated: true };
   if (diff.length <= MAX_DIFF_CHARACTERS) return { diff };
   return { diff: diff.slice(0, MAX_DIFF_CHARACTERS), isTruncated: true };
@@ -110,5 +110,5 @@ async function untracked(root: string, path: string): Promise<Change> {
   const lines = content.toString("utf8").replace(/\n$/, "").split("\n");
   if (content.length === 0) return { path, changeType: "added", diff: head };
   const hunk = `--- /dev/null\n+++ b/${path}\n@@ -0,0 +1,${lines.length} @@\n${lines.map((line) => `+${line}`).join("\n")}\n`;
-  return { path, changeType: "added", ...clipped(head + hunk) };
+  return { path, changeType: "added", ...clipDiff(head + hunk) };
 }

@@ -18,7 +18,7 @@ import { Registry } from "../../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../../tools/tool.ts";
-import { AgentUsage, sharesOf } from "../budget/agent-limit.ts";
+import { AgentUsage, sharesOf } from "../budget/agent-usage.ts";
 import type { Budget, Limits } from "../budget/budget.ts";
 import type { Expected } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
@@ -98,7 +98,7 @@ export class AgentPool {
       },
       onState: (task) => {
         this.#lifecycle.onState(task);
-        if (isFinal(task.status)) this.#callbackTasks.ended(task);
+        if (isFinal(task.status)) this.#callbackTasks.removeEnded(task);
       },
       onChange: () => parts.onChange(),
       onDefect: parts.onDefect,
@@ -218,7 +218,7 @@ export class AgentPool {
     const work = callbackTask
       ? callbackTask.run(task, io, (how) => this.#runAsAgent(task, { messages, io, callbackTask: how }))
       : this.#runAsAgent(task, { messages, io });
-    const end = await work.catch((error: unknown): AnswerEnd => failed(error, io.signal));
+    const end = await work.catch((error: unknown): AnswerEnd => failedEnd(error, io.signal));
     // An answer that failed midway may have left calls without a result.
     await closeOpen(this.#conversationOf(task.id), this.#retryingEmitOf(task.id));
     this.#parts.budget.release(task.id);
@@ -379,7 +379,7 @@ async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
   return outputCheck(spec.outputSchema);
 }
 
-function failed(error: unknown, signal: AbortSignal): AnswerEnd {
+function failedEnd(error: unknown, signal: AbortSignal): AnswerEnd {
   if (signal.aborted) return { kind: "aborted" };
   return { kind: "failed", error: error instanceof Error ? error.message : String(error) };
 }

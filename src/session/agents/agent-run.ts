@@ -1,6 +1,6 @@
 /** Lets a subagent answer its messages: the same loop in the same log, under its own id. */
 import { defined } from "../../lib/defined.ts";
-import { quoted, wrapped } from "../../lib/quoting.ts";
+import { quoted, wrapInTag } from "../../lib/quoting.ts";
 import { type LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
@@ -182,7 +182,7 @@ async function sendFirstMessages(answer: AgentAnswer, check: OutputCheck | undef
 
 /** Wraps a message of another agent as quoted data with its sender. */
 function textOf({ content, from }: TaskMessage): string {
-  return from === undefined ? content : wrapped("agent_message", { from }, quoted(content));
+  return from === undefined ? content : wrapInTag("agent_message", { from }, quoted(content));
 }
 
 function userMessageOf(message: TaskMessage, shown = textOf(message)) {

@@ -39,7 +39,7 @@ export function agentTasks(parts: AgentTasksParts): Tasks {
   return {
     agents: () => modelChoices(options.agents()),
     start: (request, signal) => asToolError(start(parts, request, signal)),
-    rejoin: (id, toolCallId, signal) => asToolError(awaited(parts, { id: known(id), toolCallId }, signal)),
+    rejoin: (id, toolCallId, signal) => asToolError(waitForTask(parts, { id: known(id), toolCallId }, signal)),
     async read({ id, wait, timeoutMs, sinceAnswer, toolCallId }, signal) {
       const task = known(id);
       const reader = { agentId, toolCallId };
@@ -121,11 +121,11 @@ async function start(parts: AgentTasksParts, request: TaskRequest, signal: Abort
   created.catch(() => forget?.());
   const { id, queued } = await created;
   if (mode === "background") return { kind: "background", id, queued };
-  return awaited(parts, { id, toolCallId: request.toolCallId }, signal);
+  return waitForTask(parts, { id, toolCallId: request.toolCallId }, signal);
 }
 
 /** Waits for the task. Stopping the answer also stops the task, including one that was just created. */
-async function awaited(
+async function waitForTask(
   { agentId, registry }: AgentTasksParts,
   { id, toolCallId }: { readonly id: string; readonly toolCallId: string },
   signal: AbortSignal,

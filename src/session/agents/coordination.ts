@@ -23,7 +23,7 @@ import {
 } from "../../tools/coordination/coordination.ts";
 import { WORKER_ONLY_TOOLS } from "../../tools/coordination/tool-groups.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { AgentUsage } from "../budget/agent-limit.ts";
+import type { AgentUsage } from "../budget/agent-usage.ts";
 import type { CallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
@@ -48,7 +48,7 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 export function coordinationOf(parts: CoordinationParts): Coordination {
   /** Task ids of workers, or their steps as long as there is no task id. */
   const known = new Map<string, { taskId: string } | WorkerStep[]>();
-  const say = (taskId: string, step: WorkerStep): void => {
+  const emitStep = (taskId: string, step: WorkerStep): void => {
     void parts.emitOf(taskId)("troupe.subagent_step", { ...step });
   };
   return {
@@ -56,7 +56,7 @@ export function coordinationOf(parts: CoordinationParts): Coordination {
     tools: () => parts.tools().map(({ name }) => name),
     step(workerId, step) {
       const one = known.get(workerId);
-      if (one && "taskId" in one) say(one.taskId, step);
+      if (one && "taskId" in one) emitStep(one.taskId, step);
       else known.set(workerId, [...(one ?? []), step]);
     },
     runWorker: (worker, signal) =>
@@ -66,7 +66,7 @@ export function coordinationOf(parts: CoordinationParts): Coordination {
           onId(taskId) {
             const early = known.get(worker.id);
             known.set(worker.id, { taskId });
-            if (Array.isArray(early)) for (const step of early) say(taskId, step);
+            if (Array.isArray(early)) for (const step of early) emitStep(taskId, step);
           },
         }),
       ),
@@ -104,7 +104,7 @@ async function runWorker(
       ...defined({ model: parent?.spec.model, worktree }),
     });
     call.onId(id);
-    const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });
+    const task = await waitForEnd(id, parts, { signal, toolCallId: worker.parentCallId });
     signal.throwIfAborted();
     const { turns, outputTokens } = ledger.own(id);
     return {
@@ -137,7 +137,7 @@ function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
  * Waits until the worker is idle or has ended. Aborting the signal cancels the worker. Moving it to the background does
  * not end the wait.
  */
-async function ended(
+async function waitForEnd(
   id: string,
   { registry, agentId }: CoordinationParts,
   call: { signal: AbortSignal; toolCallId: string },
@@ -164,7 +164,7 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
       const end = await asAgent({
         agentSetup: async () => {
           const agentSetup = await parts.options.agentSetup(task, definitionOf(worker));
-          const tools = worker.provide(parts.tools()).map((tool) => heeded(tool, state));
+          const tools = worker.provide(parts.tools()).map((tool) => recordSubmission(tool, state));
           const provider = withTimeLimit(agentSetup.model.provider, worker.limits.requestMs);
           return {
             ...agentSetup,
@@ -203,7 +203,7 @@ function definitionOf({ role, displayName, systemPrompt, tools }: WorkerSpec): A
 }
 
 /** Records the arguments of a terminal tool as the worker's result. */
-function heeded(tool: Tool, state: WorkerState): Tool {
+function recordSubmission(tool: Tool, state: WorkerState): Tool {
   if (!tool.endsAnswer) return tool;
   return {
     ...tool,

@@ -2,7 +2,7 @@
  * Inbox entries that sidekicks sent to the main agent, derived from the log. Each entry is announced once, even across
  * restarts.
  */
-import { quotedLine, wrapped } from "../../lib/quoting.ts";
+import { quotedLine, wrapInTag } from "../../lib/quoting.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { InboxReader } from "../../tools/memory/inbox.ts";
 import type { SystemNotice } from "../turn/pending-messages.ts";
@@ -88,7 +88,7 @@ export function entryNotice({ entryId, senderName, senderType, summary }: Logged
     `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +
     `If that helps with your task, read it: read_inbox with entry_id "${entryId}". Else ignore it.`;
   return {
-    content: wrapped("system_notification", {}, sentence),
+    content: wrapInTag("system_notification", {}, sentence),
     kind: { type: "new_inbox_message", entryId, senderName, senderType, summary },
   };
 }

@@ -79,7 +79,7 @@ async function start(
   signal.throwIfAborted();
   // A call that the server rejects at once never became a task: report it as failed.
   if (registry.get(id)?.status === "failed" && !hasBegun) return waitedFor(id, parts, { signal, toolCallId });
-  return { content: announcement(id, call, queued) };
+  return { content: announcementText(id, call, queued) };
 }
 
 async function waitedFor(
@@ -150,7 +150,7 @@ function activityOf({ status, statusMessage, progress, total }: McpTaskStatus): 
 }
 
 /** The text of a background call. Its first two sentences match those for a background agent. */
-function announcement(id: string, { serverName, toolName }: McpTaskCall, queued: boolean): string {
+function announcementText(id: string, { serverName, toolName }: McpTaskCall, queued: boolean): string {
   const waits = queued ? " All places are taken: it is queued and starts by itself when one is free." : "";
   return (
     `MCP task started in background with agent_id: ${id}. You'll be notified when it completes. ` +

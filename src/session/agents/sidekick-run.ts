@@ -150,12 +150,12 @@ export class SidekickRun implements ActiveSidekick {
     const taken = this.#triggers;
     this.#triggers = [];
     const { definition, resolved } = this.#parts;
-    for (const news of taken) {
-      this.#current = news;
+    for (const next of taken) {
+      this.#current = next;
       this.#sentNow = 0;
       this.#spentNow = nothing;
       this.#startClock();
-      const { event: trigger, id: triggerId } = news;
+      const { event: trigger, id: triggerId } = next;
       await this.#emit("troupe.sidekick_triggered", {
         name: definition.name,
         trigger,

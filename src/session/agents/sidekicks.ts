@@ -152,9 +152,9 @@ export class Sidekicks {
     if (event.agentId !== undefined || this.#isClosed) return;
     // Aborting the answer also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
-    const news = triggerEventOf(event);
-    if (!news) return;
-    for (const definition of this.#parts.options.agents()) this.#trigger(definition, news);
+    const trigger = triggerEventOf(event);
+    if (!trigger) return;
+    for (const definition of this.#parts.options.agents()) this.#trigger(definition, trigger);
   }
 
   #trigger(definition: SidekickDefinition, news: TriggerEvent): void {

@@ -14,18 +14,18 @@ const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
 
 export function strictSchema(schema: unknown): StrictSchema {
-  if (!isObject(schema)) throw refused("it is not an object");
+  if (!isObject(schema)) throw schemaError("it is not an object");
   const text = JSON.stringify(schema);
-  if (Buffer.byteLength(text) > MAX_BYTES) throw refused(`it has more than ${MAX_BYTES} bytes`);
+  if (Buffer.byteLength(text) > MAX_BYTES) throw schemaError(`it has more than ${MAX_BYTES} bytes`);
   const forbidden = forbiddenKey(schema);
-  if (forbidden !== undefined) throw refused(`the name ${forbidden} is not allowed in it`);
+  if (forbidden !== undefined) throw schemaError(`the name ${forbidden} is not allowed in it`);
   const strict = stricter(JSON.parse(text) as Json, 0);
   const isForObjects = isObject(strict) && (strict.type === "object" || strict.type === undefined);
-  if (!isForObjects) throw refused("a result is an object, and the schema describes something else");
+  if (!isForObjects) throw schemaError("a result is an object, and the schema describes something else");
   return strict.type === undefined && strict.$ref === undefined ? { ...strict, type: "object" } : strict;
 }
 
-function refused(why: string): TroupeError {
+function schemaError(why: string): TroupeError {
   return new TroupeError("configuration", `The output schema cannot be used: ${why}.`, {
     hint: 'Give a JSON Schema with "type": "object".',
   });
@@ -58,12 +58,12 @@ const MANY = ["prefixItems", "anyOf", "oneOf", "allOf", "items"];
 const NAMED = ["properties", "patternProperties", "$defs", "definitions"];
 
 function stricter(schema: Json, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw refused(`it is nested more than ${MAX_DEPTH} deep`);
+  if (depth > MAX_DEPTH) throw schemaError(`it is nested more than ${MAX_DEPTH} deep`);
   if (typeof schema === "boolean") return schema;
-  if (!isObject(schema)) throw refused("it has something in it that is not a schema");
+  if (!isObject(schema)) throw schemaError("it has something in it that is not a schema");
   for (const name of Object.keys(schema)) {
     const isKnown = ANNOTATIONS.has(name) || name in KINDS || GENERAL.has(name) || name.startsWith("x-");
-    if (!isKnown) throw refused(`the keyword ${name.slice(0, 100)} is not supported`);
+    if (!isKnown) throw schemaError(`the keyword ${name.slice(0, 100)} is not supported`);
   }
   const inner = (value: unknown): unknown => stricter(value as Json, depth + 1);
   const entries = Object.entries(schema).map(([name, value]): [string, unknown] => {
@@ -73,7 +73,7 @@ function stricter(schema: Json, depth: number): unknown {
     if (MANY.includes(name) && Array.isArray(value)) return [name, value.map(inner)];
     return [name, ONE.includes(name) ? inner(value) : value];
   });
-  return withoutSiblings(choices(described(typed(Object.fromEntries(entries)))));
+  return withoutSiblings(choices(describeOptional(typed(Object.fromEntries(entries)))));
 }
 
 type Node = Record<string, unknown>;
@@ -81,13 +81,13 @@ type Node = Record<string, unknown>;
 function typed(schema: Node): Node {
   if (schema.type !== undefined) return schema;
   const kinds = new Set(Object.keys(schema).flatMap((name) => KINDS[name] ?? []));
-  if (kinds.size > 1) throw refused(`keywords for ${[...kinds].join(" and ")} stand together without a type`);
+  if (kinds.size > 1) throw schemaError(`keywords for ${[...kinds].join(" and ")} stand together without a type`);
   const [only] = kinds;
   return only === undefined ? schema : { ...schema, type: only };
 }
 
 /** A required name without a description may have any value, but must be present. */
-function described(schema: Node): Node {
+function describeOptional(schema: Node): Node {
   const required = schema.required;
   if (!Array.isArray(required)) return schema;
   const known = isObject(schema.properties) ? schema.properties : {};
@@ -100,11 +100,11 @@ function choices(schema: Node): Node {
   const values = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
   if (values === undefined) return schema;
   if (values.some((value) => typeof value === "object" && value !== null)) {
-    throw refused("enum and const may only have strings, numbers, booleans and null");
+    throw schemaError("enum and const may only have strings, numbers, booleans and null");
   }
   const types = schema.type === undefined ? undefined : [schema.type].flat();
   const fitting = values.filter((value) => types?.some((type) => isOfType(value, type)) ?? true);
-  if (fitting.length === 0) throw refused("no value of an enum or const has the type that is asked for");
+  if (fitting.length === 0) throw schemaError("no value of an enum or const has the type that is asked for");
   const { type: _type, const: _const, ...rest } = schema;
   return { ...rest, enum: fitting };
 }

@@ -2,7 +2,7 @@
  * A session's credit limit, in the wire's unit. It is reported to the agent, enforced if prices are known, and can be
  * raised on request.
  */
-import { wrapped } from "../../lib/quoting.ts";
+import { wrapInTag } from "../../lib/quoting.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData, SessionEvent } from "../../protocol/event.ts";
 import type { Broker } from "../requests/broker.ts";
@@ -58,7 +58,7 @@ export function creditsStatus(maxCredits: number, budget: Pick<Budget, "run">): 
   const left = Math.max(0, Math.round((maxCredits - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
   const status = `Remaining session limits: ${left} AI credits. ${advice.trim()}`;
   return {
-    content: wrapped("session_limits_status", {}, status),
+    content: wrapInTag("session_limits_status", {}, status),
     source: CREDITS_SOURCE,
   };
 }

@@ -102,7 +102,7 @@ export class AgentContext {
     state.calls++;
     const share = fullness(await this.#measure());
     if (options.enabled && share >= options.bufferThreshold) {
-      if (state.running) await ended(state.running.end, signal);
+      if (state.running) await untilEnded(state.running.end, signal);
       else if (this.#isDue()) await this.#compact({ trigger: "threshold", kind: "blocking", signal });
     } else if (options.enabled && share >= options.backgroundThreshold && !state.running && this.#isDue()) {
       void this.#compact({ trigger: "threshold", kind: "background" }).catch(() => undefined);
@@ -258,7 +258,7 @@ export class AgentContext {
     const { state, options, run } = this.#parts;
     const { currentTokens, tokenLimit } = await this.#measure();
     state.limit = { model: run.model.model, tokens: Math.min(tokenLimit, currentTokens) };
-    if (state.running) await ended(state.running.end, signal);
+    if (state.running) await untilEnded(state.running.end, signal);
     else if (options.enabled && this.#cut() >= 1) {
       await this.#compact({ trigger: "context_limit_retry", kind: "blocking", signal, limits: "none" });
     }
@@ -331,7 +331,7 @@ const fullness = ({ currentTokens, tokenLimit }: ContextSize): number => current
 const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
 /** Resolves when `end` settles or the signal aborts. */
-async function ended(end: Promise<unknown>, signal: AbortSignal): Promise<void> {
+async function untilEnded(end: Promise<unknown>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {
     const stop = (): void => resolve();

@@ -70,7 +70,7 @@ export function contextText(report: ContextReport): string {
     `Context of ${sanitiseLine(modelName)}: about ${totalTokens.toLocaleString("en")} of ${tokenLimit.toLocaleString("en")} tokens (${percent(totalTokens)})`,
     ...report.parts.map(({ label, tokens }) => line(label, tokens)),
     line("free", freeTokens),
-    `Compaction replaces ${dropped(report).toLocaleString("en")} tokens of messages and results by a summary; all else stays.`,
+    `Compaction replaces ${countDropped(report).toLocaleString("en")} tokens of messages and results by a summary; all else stays.`,
     `Summarised by itself from ${compactionThreshold.toLocaleString("en")} tokens on; /compact does it now.`,
     ...(report.largest.length === 0 ? [] : ["Largest results:"]),
     ...report.largest.map(({ label, tokens }) => line(label, tokens)),
@@ -78,7 +78,7 @@ export function contextText(report: ContextReport): string {
 }
 
 /** The tokens that a compaction takes away. */
-function dropped({ parts }: ContextReport): number {
+function countDropped({ parts }: ContextReport): number {
   const isMessage = ({ kind }: ContextPart): boolean =>
     kind === "user" || kind === "assistant" || kind === "results" || kind === "summary";
   return parts.filter(isMessage).reduce((sum, { tokens }) => sum + tokens, 0);

@@ -8,7 +8,7 @@
 import { filledIn } from "../../commands/lines.ts";
 import { defined } from "../../lib/defined.ts";
 import { quoted } from "../../lib/quoting.ts";
-import { clip, fenced } from "../../lib/text.ts";
+import { clip, fenceText } from "../../lib/text.ts";
 import checkFailedText from "./autopilot-check-failed.md";
 import reminderText from "./autopilot-reminder.md";
 
@@ -92,9 +92,9 @@ export function afterStop(
 ): [AutopilotState, AutopilotStep] {
   if (stop.kind !== "done") return [state, { kind: "end", verdict: verdictOf(stop) }];
   const { facts } = stop;
-  if (facts.completed) return afterCompletion(seen(state, facts), facts.completed.summary, options);
+  if (facts.completed) return afterCompletion(updateState(state, facts), facts.completed.summary, options);
   if (!stop.autopilot) return [state, { kind: "end", verdict: { kind: "left" } }];
-  const next = seen(state, facts);
+  const next = updateState(state, facts);
   // Remember this run until the agent is woken again. Waiting does not count as a lack of progress.
   if (stop.pending) return [{ ...next, still: 0 }, { kind: "wait" }];
   return goOn(next, reminderText.trim(), options, {
@@ -200,7 +200,7 @@ function afterCompletion(
   if (options.check !== undefined) {
     if (state.still >= MAX_STILL) {
       const last = state.lastCheck === undefined ? "" : `; ${state.lastCheck}`;
-      return [state, blocked(`the check keeps failing and nothing changes${last}`)];
+      return [state, endBlocked(`the check keeps failing and nothing changes${last}`)];
     }
     return [state, { kind: "check", command: options.check, ...summaryPart }];
   }
@@ -219,7 +219,7 @@ function goOn(
   otherwise: AutopilotVerdict,
 ): [AutopilotState, AutopilotStep] {
   if (state.still >= MAX_STILL) {
-    return [state, blocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
+    return [state, endBlocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
   }
   if (state.continues >= maxContinues(options)) return [state, { kind: "end", verdict: otherwise }];
   return [
@@ -229,7 +229,7 @@ function goOn(
 }
 
 /** Counts a continuation without progress: no file or todo changed, and no calls, or the same calls or answer again. */
-function seen(state: AutopilotState, facts: RunFacts): AutopilotState {
+function updateState(state: AutopilotState, facts: RunFacts): AutopilotState {
   const { last, continues, still, lastCheck } = state;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
   const isStill = continues > 0 && !facts.changed && isRepeated;
@@ -247,7 +247,7 @@ function verdictOf(stop: Exclude<AutopilotStop, { kind: "done" }>): AutopilotVer
   }
 }
 
-function blocked(reason: string): AutopilotStep {
+function endBlocked(reason: string): AutopilotStep {
   return { kind: "end", verdict: { kind: "blocked", reason } };
 }
 
@@ -257,9 +257,9 @@ function maxContinues({ maxContinues: limit = DEFAULT_MAX_CONTINUES }: Autopilot
 
 function checkMessage(command: string, result: CheckResult): string {
   return filledIn(checkFailedText, {
-    command: fenced(clip(command, MAX_COMMAND_CHARACTERS)),
+    command: fenceText(clip(command, MAX_COMMAND_CHARACTERS)),
     ending: ending(result),
-    output: fenced(lastCharacters(quoted(result.output), MAX_CHECK_OUTPUT_CHARACTERS) || "(nothing)"),
+    output: fenceText(lastCharacters(quoted(result.output), MAX_CHECK_OUTPUT_CHARACTERS) || "(nothing)"),
   });
 }
 

@@ -8,8 +8,8 @@
 import { resolve } from "node:path";
 import type { SessionMode } from "../../commands/command.ts";
 import { filledIn } from "../../commands/lines.ts";
+import { baseName } from "../../permissions/case-fold.ts";
 import { isSink } from "../../permissions/devices.ts";
-import { baseName } from "../../permissions/fold.ts";
 import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
 import { allowsByName, type Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";

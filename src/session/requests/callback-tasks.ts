@@ -51,7 +51,7 @@ export class CallbackTasks {
   }
 
   /** Removes the callback of an agent that has ended. */
-  ended({ spec }: Pick<TaskRecord, "spec">): void {
+  removeEnded({ spec }: Pick<TaskRecord, "spec">): void {
     if (this.of({ spec })?.definition) this.#callbackTasks.delete(keyOf(spec));
   }
 

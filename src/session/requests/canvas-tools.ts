@@ -52,7 +52,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         extension_id: name.optional().describe("Whose it is, where several have a canvas of this name"),
         input,
       }),
-      access: (request) => asked(canvasToolNames.open, openText, request),
+      access: (request) => questionOf(canvasToolNames.open, openText, request),
       run: async (request, { signal }) => {
         const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = request;
         const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(request) }, signal));
@@ -68,7 +68,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         input,
       }),
       timeoutMs: ACTION_MS,
-      access: (request) => asked(canvasToolNames.act, invokeText, request),
+      access: (request) => questionOf(canvasToolNames.act, invokeText, request),
       run: async (request, { signal }) => {
         const { instance_id: instanceId, action_name: actionName } = request;
         const whose = { name: canvasToolNames.act, extension: port.extensionOf(instanceId) };
@@ -78,7 +78,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
   ];
 }
 
-const asked = (toolName: string, toolDescription: string, args: unknown) =>
+const questionOf = (toolName: string, toolDescription: string, args: unknown) =>
   ({ kind: "custom-tool", toolName, toolDescription, args: z.json().parse(args) }) as const;
 
 const given = ({ input }: { input?: unknown }): { input?: Json } =>

@@ -106,7 +106,7 @@ async function sample(
     (error: unknown) => {
       // The reason is for the user; the server learns only that there is no answer.
       const reason = error instanceof Error ? error.message : String(error);
-      session.history.warn("mcp", `The sampling request of the MCP server ${serverName} failed: ${reason}`);
+      session.record.warn("mcp", `The sampling request of the MCP server ${serverName} failed: ${reason}`);
       throw new TroupeError("failed", "The model gave no answer.", { cause: error });
     },
   );

@@ -48,7 +48,7 @@ export function pendingWork(
   const here = (request: PendingRequest): PendingRequest => {
     if (folder === cwd) return request;
     if (!isOwnFolder?.(folder)) return { ...request, isFromOtherFolder: true };
-    return { ...request, data: moved(request.data, { from: folder, to: cwd }) };
+    return { ...request, data: withFolder(request.data, { from: folder, to: cwd }) };
   };
   return {
     turn: { turnId, content: reply.data.content, calls: going.map(({ left }) => left) },
@@ -57,7 +57,7 @@ export function pendingWork(
 }
 
 /** Replaces a folder by another one in the paths of a request. */
-function moved(data: object, { from, to }: { readonly from: string; readonly to: string }): object {
+function withFolder(data: object, { from, to }: { readonly from: string; readonly to: string }): object {
   return JSON.parse(JSON.stringify(data), (_, value: unknown) => {
     if (typeof value !== "string") return value;
     if (value === from) return to;

@@ -24,7 +24,7 @@ export async function permitOutsideCall(session: Session, access: Access, signal
   // The cast is safe: `permissionRequest` builds the request that the event's schema describes.
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
   const hookDecision = hookVerdict(session.permissions.hooks);
-  const ports = { emit: session.history.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
+  const ports = { emit: session.record.emit, broker: session.requests, signal, ...defined({ hookDecision }) };
   const verdict = await judgeUnasked(ports, { question, decision, request });
   if (verdict) return verdict.allowed;
   const options = { signal, timeoutMs: PATIENCE_MS };

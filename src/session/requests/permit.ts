@@ -23,14 +23,14 @@ export interface PermitOptions {
   readonly grants: Grants;
   readonly signal: AbortSignal;
   /** Hooks that run unless a rule denies. They can deny, or approve in place of the user. */
-  readonly hookDecision?: (request: PermissionRequest, signal: AbortSignal) => Promise<HookDecision>;
+  readonly hookDecision?: (request: PermissionRequest, signal: AbortSignal) => Promise<HookVerdict>;
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Returns the reason to deny an access that no rule can allow, such as one that would leak a secret. */
   readonly reasonToRefuse?: (question: PermissionQuestion) => string | undefined;
   readonly sandboxStatus?: () => Promise<SandboxStatus>;
 }
 
-export type HookDecision =
+export type HookVerdict =
   | { readonly kind: "none" }
   | { readonly kind: "allow"; readonly by: string }
   | { readonly kind: "deny"; readonly message?: string; readonly interrupt?: boolean };
@@ -56,7 +56,8 @@ export function permitter(options: PermitOptions): Run["permit"] {
   return async (access, call) => {
     const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
     const { sessionApprovals, locationApprovals } = grants;
-    const decision = refused(options, question) ?? decide({ ...policy, sessionApprovals, locationApprovals }, question);
+    const decision =
+      refusalOf(options, question) ?? decide({ ...policy, sessionApprovals, locationApprovals }, question);
     // Resolved before asking, so that a link changed meanwhile does not lead outside what was approved.
     const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
     const verdict = await judge(options, { question, decision, call });
@@ -88,7 +89,7 @@ function outsidePaths(path: string, { policy, cwd }: PermitOptions): readonly st
   return [...new Set([link, policy.resolvePath(path, cwd)])];
 }
 
-function refused({ reasonToRefuse }: PermitOptions, question: PermissionQuestion): Decision | undefined {
+function refusalOf({ reasonToRefuse }: PermitOptions, question: PermissionQuestion): Decision | undefined {
   const reason = reasonToRefuse?.(question);
   return reason === undefined ? undefined : { decision: "deny", by: "policy", reason };
 }
@@ -154,7 +155,7 @@ async function askHooks(
   { hookDecision, signal }: DecisionPorts,
   { access }: PermissionQuestion,
   request: PermissionRequest,
-): Promise<HookDecision> {
+): Promise<HookVerdict> {
   if (!hookDecision || access.kind === "read" || access.kind === "hook") return { kind: "none" };
   const hookVerdict = await hookDecision(request, signal);
   signal.throwIfAborted();
@@ -164,7 +165,7 @@ async function askHooks(
 async function deniedByHook(
   options: DecisionPorts,
   request: PermissionRequest,
-  { message, interrupt }: Extract<HookDecision, { kind: "deny" }>,
+  { message, interrupt }: Extract<HookVerdict, { kind: "deny" }>,
 ): Promise<Verdict> {
   await announceHook(options, request, {
     kind: "denied-by-permission-request-hook",

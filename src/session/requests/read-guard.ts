@@ -73,13 +73,13 @@ function leftOut(parts: {
 function exclusions(rules: readonly string[], denied: readonly string[], folder: string): string[] {
   const names = rules.filter((rule) => !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(rule));
   const patterns = names.map((rule) => `**/${escapedRule(rule.replace(/^(?:\.\/)+/, "").replace(/\/+$/, ""))}`);
-  const paths = denied.map((path) => `/${escaped(relative(folder, path))}`);
+  const paths = denied.map((path) => `/${escapePattern(relative(folder, path))}`);
   return [...new Set([...patterns, ...paths])].slice(0, MAX_EXCLUDED).flatMap((one) => [`!${one}`, `!${one}/**`]);
 }
 
 /** Keeps `*` and `?`, which are wildcards in a rule. */
 const escapedRule = (rule: string): string => rule.replace(/[\\[\]{}!]/g, "\\$&");
 
-function escaped(path: string): string {
+function escapePattern(path: string): string {
   return path.replace(/[\\*?[\]{}!]/g, "\\$&");
 }

@@ -4,7 +4,7 @@ import type { PromptAndTools } from "../session-model.ts";
 import type { BoundHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { type PendingMessage, userMessage } from "./pending-messages.ts";
-import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
+import { formPrompt, type PromptForm, shownAs } from "./prompt-form.ts";
 import type { SessionPreamble } from "./session-preamble.ts";
 
 interface AcceptedPrompt {
@@ -40,7 +40,7 @@ export function takesTime({
 export async function acceptPrompt(message: PendingMessage, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, promptAndTools, preamble, model, signal } = parts;
   await awaitUnlessAborted(promptAndTools.ready?.(signal), signal);
-  const hookedPrompt = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
+  const hookedPrompt = message.notice ? undefined : await runPromptHooks(userMessage(message, parts.delivery), parts);
   preamble.before(emit, { model, promptAndTools });
   await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
@@ -53,9 +53,9 @@ export async function acceptPrompt(message: PendingMessage, parts: AcceptedPromp
 }
 
 /** Runs the hooks. If the user aborts meanwhile, the prompt is logged unchanged. */
-async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt): Promise<HookedPrompt> {
+async function runPromptHooks(prompt: EventData<"user.message">, parts: AcceptedPrompt): Promise<HookedPrompt> {
   const { hooks, source, signal } = parts;
-  const form = (words: string): Promise<string> => formed(words, prompt.attachments, parts.form);
+  const form = (words: string): Promise<string> => formPrompt(words, prompt.attachments, parts.form);
   const plain = async (): Promise<HookedPrompt> => ({ before: [], prompt: await shownAs(prompt, form), after: [] });
   if (!promptIsHooked(hooks, source !== undefined)) return plain();
   try {

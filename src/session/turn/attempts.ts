@@ -13,7 +13,7 @@ import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { hookedStop, isRetried } from "./hooked-run.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import type { AnswerRules } from "./pending-messages.ts";
-import { formed, shownAs } from "./prompt-form.ts";
+import { formPrompt, shownAs } from "./prompt-form.ts";
 import { startRun } from "./start-run.ts";
 
 /** The rules of a message, and its id if one started the run. */
@@ -141,7 +141,7 @@ async function steeringMessages(
   context: { hooks: BoundHooks | undefined; signal: AbortSignal; settings: RunSettings },
 ): Promise<readonly EventData<"user.message">[]> {
   const { hooks, signal, settings } = context;
-  const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
+  const form = (words: string): Promise<string> => formPrompt(words, prompt.attachments, settings);
   if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
   const { before, prompt: message, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
   // A hook cannot answer instead of a working model; its answer is passed on as context.

@@ -6,7 +6,7 @@ import type { BeforeCall, CallHooks } from "../../loop/run.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
-import type { HookDecision } from "../requests/permit.ts";
+import type { HookVerdict } from "../requests/permit.ts";
 import type { PermissionRequest } from "../requests/requests.ts";
 
 /** The hooks of a session, bound to its id and working directory. */
@@ -109,7 +109,7 @@ function beforeCall(hookOutput: HookOutput<"preToolUse">): BeforeCall {
 /** Returns the hooks for permission requests, or undefined if there are none. */
 export function hookVerdict(hooks: BoundHooks | undefined) {
   if (!hooks?.has("permissionRequest")) return undefined;
-  return async (request: PermissionRequest, signal: AbortSignal): Promise<HookDecision> => {
+  return async (request: PermissionRequest, signal: AbortSignal): Promise<HookVerdict> => {
     const { toolName, toolInput } = asToolCall(request);
     const input = { hookName: "permissionRequest", toolName, toolInput, permissionSuggestions: [] } as const;
     const { behavior, message, interrupt } = await hooks.fire("permissionRequest", input, signal);

@@ -70,7 +70,7 @@ async function searchOnce(query: SearchQuery, parts: ModelSearch, signal: AbortS
     throw new ToolError(`The search by ${modelReference(model)} failed: ${why}.${hint}`, { cause: end.error });
   }
   if (text.trim() === "") throw new ToolError(`The search by ${modelReference(model)} ended without an answer.`);
-  return { by: modelReference(model), ...cited(text, end.citations) };
+  return { by: modelReference(model), ...numberCitations(text, end.citations) };
 }
 
 interface StreamedReply {
@@ -105,7 +105,10 @@ function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Pr
 }
 
 /** Returns the answer with source numbers after each cited part. */
-function cited(text: string, citations: Citations | undefined): Pick<SearchAnswer, "hits"> & { text: string } {
+function numberCitations(
+  text: string,
+  citations: Citations | undefined,
+): Pick<SearchAnswer, "hits"> & { text: string } {
   const sources = (citations?.sources ?? []).filter(({ url }) => url !== undefined);
   const numbers = new Map(sources.map(({ id }, index) => [id, index + 1]));
   const marks = (citations?.spans ?? []).map(({ endIndex, references }) => {

@@ -11,7 +11,7 @@ export interface PromptForm {
 }
 
 /** Returns the prompt as the model reads it: its time, its text and its attachments. */
-export async function formed(
+export async function formPrompt(
   words: string,
   attachments: EventData<"user.message">["attachments"],
   { stamp, log, datesPrompts }: PromptForm,

@@ -31,7 +31,7 @@ const MAX_CHARACTERS = 1024 * 1024;
 /** Throws a `TroupeError` if a limit is reached or there is no answer, and passes on the provider's `ModelError`. */
 export async function callModelOnce(session: Session, call: SingleCall, signal: AbortSignal): Promise<SingleReply> {
   const { model, limits } = session.mainAgent;
-  const { budget, stamp, redactor } = session.history;
+  const { budget, stamp, redactor } = session.record;
   const characters = call.messages.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0);
   const expected = expectedCall({ model, system: call.system, tools: call.tools, characters });
   const reservation = session.requests.newRequestId();
@@ -48,7 +48,7 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
       const counted = { usage, estimated: !isCounted, requests: sent.requests };
       const facts = { turnId: call.turnId, ...counted, finishReason: end.stop };
       const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
-      await reportUsage({ ...facts, ...times }, model, session.history.emit);
+      await reportUsage({ ...facts, ...times }, model, session.record.emit);
     }
     if (end.stop === "aborted") throw new TroupeError("failed", "The question was cancelled before it was answered.");
     if (end.stop === "error") throw end.error ?? new TroupeError("provider", "The model gave no answer.");

@@ -93,13 +93,13 @@ export class IndexRows {
   }
 
   #begin({ data, timestamp }: Extract<SessionEvent, { type: "user.message" }>): void {
-    this.#turn = { turn: (this.#turn?.turn ?? 0) + 1, prompt: joined("", data.content), reply: "", timestamp };
+    this.#turn = { turn: (this.#turn?.turn ?? 0) + 1, prompt: joinTexts("", data.content), reply: "", timestamp };
     this.#turns.add(this.#turn);
   }
 
   #answer(words: unknown): void {
     if (!this.#turn || typeof words !== "string" || words === "") return;
-    this.#turn.reply = joined(this.#turn.reply, words);
+    this.#turn.reply = joinTexts(this.#turn.reply, words);
     this.#turns.add(this.#turn);
   }
 
@@ -127,7 +127,7 @@ export class IndexRows {
 
 const nothing = () => ({ checkpoints: [], files: [], references: [] });
 
-function joined(before: string, more: unknown): string {
+function joinTexts(before: string, more: unknown): string {
   if (typeof more !== "string") return before;
   return clip(before === "" ? more : `${before}\n${more}`, MAX_CHARACTERS);
 }
@@ -143,12 +143,12 @@ function checkpointOf({
     {
       number,
       title: clip(found.checkpoint_title ?? "", 200),
-      overview: joined("", found.overview ?? (Object.keys(found).length === 0 ? summaryContent : "")),
-      history: joined("", found.history ?? ""),
-      workDone: joined("", found.work_done ?? ""),
-      technicalDetails: joined("", found.technical_details ?? ""),
-      importantFiles: joined("", found.important_files ?? ""),
-      nextSteps: joined("", found.next_steps ?? ""),
+      overview: joinTexts("", found.overview ?? (Object.keys(found).length === 0 ? summaryContent : "")),
+      history: joinTexts("", found.history ?? ""),
+      workDone: joinTexts("", found.work_done ?? ""),
+      technicalDetails: joinTexts("", found.technical_details ?? ""),
+      importantFiles: joinTexts("", found.important_files ?? ""),
+      nextSteps: joinTexts("", found.next_steps ?? ""),
       timestamp,
     },
   ];

@@ -17,12 +17,12 @@ export async function* checkedLines(lines: AsyncIterable<string>): AsyncGenerato
   for await (const line of lines) {
     number++;
     const decoded = decodeLine(Buffer.from(line));
-    if (decoded.kind === "bad") throw damaged(number, decoded.message);
+    if (decoded.kind === "bad") throw lineError(number, decoded.message);
     if (decoded.kind === "plain") {
       last = { seq: number, crc: 0 };
     } else {
       if (decoded.seq !== last.seq + 1 || decoded.prev !== last.crc) {
-        throw damaged(number, "It does not follow the line before it.");
+        throw lineError(number, "It does not follow the line before it.");
       }
       last = decoded;
     }
@@ -46,7 +46,7 @@ export async function* splitLines(pieces: AsyncIterable<Buffer>): AsyncGenerator
   if (rest.length > 0) yield Buffer.concat(rest).toString("utf8");
 }
 
-function damaged(number: number, why: string): TroupeError {
+function lineError(number: number, why: string): TroupeError {
   return new TroupeError("usage", `The session was not imported: line ${number} cannot be used. ${why}`, {
     hint: "Import the unchanged output of: troupe sessions export <id> --exact",
   });

@@ -6,7 +6,7 @@ import { defined } from "../../lib/defined.ts";
 import { replaceFile } from "../../lib/node/disk.ts";
 import { REPLACEMENT } from "../../lib/node/temporaries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "../access.ts";
+import { emptyLog, inUseError, LogAccess, type LogContext, readIfThere } from "../access.ts";
 import { readAsset, readNumbered, writeAsset, writeNumbered } from "../assets.ts";
 import type { Damage } from "../damage.ts";
 import { type LockHolder, sweepLocks, takeLock } from "../lock.ts";
@@ -47,7 +47,7 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
     return sessionLog(context, {
       loaded,
       access: new LogAccess(context, content),
-      failure: held(context, heldBy),
+      failure: inUseError(context, heldBy),
       heldBy,
       damage: [],
     });
@@ -91,7 +91,7 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
 
   /** Writes a file beside the log. Creates the folder and takes the lock first, because only the log's writer may. */
   async function beside<T>(action: string, write: () => Promise<T>): Promise<T> {
-    if (heldBy) throw held(context, heldBy);
+    if (heldBy) throw inUseError(context, heldBy);
     try {
       await access.enter();
       return await write();
@@ -120,7 +120,7 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     append: (event, { barrier }) => writer.append(event, barrier),
     flush: () => (heldBy ? Promise.resolve() : writer.flush()),
     repairAfterFailedWrite: async () => {
-      if (heldBy) throw held(context, heldBy);
+      if (heldBy) throw inUseError(context, heldBy);
       await writer.repairAfterFailedWrite();
     },
     writeAsset: (data, extension) =>

@@ -43,7 +43,7 @@ function replay(all: readonly SessionEvent[], asked?: string) {
   for (const event of all) {
     if (event.type === "troupe.rewound") {
       if (wanted.has(event.id)) before.set(event.id, [...view]);
-      view = [...rewound(view, event, before)];
+      view = [...applyRewind(view, event, before)];
     }
     view.push(event);
   }
@@ -54,7 +54,7 @@ function replay(all: readonly SessionEvent[], asked?: string) {
  * Applies one rewind. If damage has removed the event it names, the rewind is ignored: extra events are better than
  * missing ones.
  */
-function rewound(
+function applyRewind(
   view: readonly SessionEvent[],
   { data }: EventOf<"troupe.rewound">,
   before: ReadonlyMap<string, readonly SessionEvent[]>,

@@ -79,7 +79,7 @@ export class LogWriter {
   }
 
   async append(event: SessionEvent, barrier: boolean): Promise<void> {
-    if (this.#ended.signal.aborted) throw closed();
+    if (this.#ended.signal.aborted) throw closedError();
     await this.#submit(event, barrier);
   }
 
@@ -233,7 +233,7 @@ export class LogWriter {
   }
 
   async #repairAfterFailedWrite(): Promise<void> {
-    if (this.#ended.signal.aborted) throw closed();
+    if (this.#ended.signal.aborted) throw closedError();
     if (!this.#failure) return;
     await this.#working;
     await this.#closeFile();
@@ -257,6 +257,6 @@ export class LogWriter {
   }
 }
 
-function closed(): TroupeError {
+function closedError(): TroupeError {
   return new TroupeError("storage", "The session log is closed.", { hint: "Open the session again to continue." });
 }

@@ -20,21 +20,34 @@ export function databaseError(error: unknown, url: string): unknown {
   const { username, hostname, port, pathname } = new URL(url);
   const user = decodeURIComponent(username) || "the operating system's user";
   const server = `${hostname || "the local socket"}${port === "" ? "" : `:${port}`}`;
-  const say = (message: string, hint: string): TroupeError => new TroupeError("usage", message, { hint, cause: error });
+  const usageError = (message: string, hint: string): TroupeError =>
+    new TroupeError("usage", message, { hint, cause: error });
   if (/^(?:ENOTFOUND|EAI_AGAIN)$/.test(code))
-    return say(`The host of the database is not known: ${hostname}.`, "Correct the address of the database.");
+    return usageError(`The host of the database is not known: ${hostname}.`, "Correct the address of the database.");
   if (code === "28P01" || /password must be a (?:non-empty )?string/.test(error.message))
-    return say(`The database at ${server} refuses the password of ${user}.`, `Put it into the address: ${FORM}.`);
+    return usageError(
+      `The database at ${server} refuses the password of ${user}.`,
+      `Put it into the address: ${FORM}.`,
+    );
   if (code === "28000")
-    return say(`The database at ${server} refuses the user ${user}.`, "Create the role, or correct the address.");
+    return usageError(
+      `The database at ${server} refuses the user ${user}.`,
+      "Create the role, or correct the address.",
+    );
   if (code === "3D000")
-    return say(`The server at ${server} has no database ${pathname.slice(1)}.`, "Create it: createdb <name>.");
+    return usageError(`The server at ${server} has no database ${pathname.slice(1)}.`, "Create it: createdb <name>.");
   if (code === "42501")
-    return say(`The database role ${user} has no right to do this.`, "Use the role that owns the tables of troupe.");
+    return usageError(
+      `The database role ${user} has no right to do this.`,
+      "Use the role that owns the tables of troupe.",
+    );
   if (code === "53300")
-    return say(`The server at ${server} has no connection left.`, "Raise max_connections, or stop some workers.");
+    return usageError(
+      `The server at ${server} has no connection left.`,
+      "Raise max_connections, or stop some workers.",
+    );
   if (isAway(code, error.message))
-    return say(
+    return usageError(
       `No database answers at ${server}.`,
       "Check that Postgres runs there, and that this machine reaches it.",
     );

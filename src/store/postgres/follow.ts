@@ -44,7 +44,7 @@ export async function* followRows(
       for (const { seq, line } of rows) {
         const decoded = decodeLine(Buffer.from(line));
         const isLinked = decoded.kind !== "record" || last.crc === undefined || decoded.prev === last.crc;
-        if (Number(seq) !== last.seq + 1 || !isLinked) throw rewritten(sessionId);
+        if (Number(seq) !== last.seq + 1 || !isLinked) throw lostLinesError(sessionId);
         last = { seq: Number(seq), crc: decoded.kind === "record" ? decoded.crc : undefined };
         if (signal.aborted) return;
         if (decoded.kind !== "bad") yield { seq: last.seq, event: decoded.event };
@@ -76,7 +76,7 @@ async function linesAfter(
   return rows;
 }
 
-function rewritten(sessionId: string): TroupeError {
+function lostLinesError(sessionId: string): TroupeError {
   return new TroupeError("storage", `The log of session ${sessionId} has lost lines that were read before.`, {
     hint: "Read the session again. The database and a worker may have crashed together.",
   });

@@ -26,7 +26,7 @@ export function storeReader(database: Database, check: (sessionId: string) => Pr
       yield* eventsIn(database, await check(sessionId), onDamage);
     },
     recent: async (sessionId, isStart) =>
-      recent(database, await check(sessionId), isStart).catch(failTo("read the session log")),
+      readRecent(database, await check(sessionId), isStart).catch(failTo("read the session log")),
     scan: async (sessionId, what) => scan(database, await check(sessionId), what).catch(failTo("read the session log")),
     async revision(sessionId) {
       const { rows } = await database.query<{ change: string }>(
@@ -105,7 +105,7 @@ async function* eventsIn(
 }
 
 /** Reads backwards from the end, page by page. */
-async function recent(
+async function readRecent(
   database: Database,
   sessionId: string,
   isStart: (event: SessionEvent) => boolean,

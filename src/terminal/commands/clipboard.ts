@@ -17,7 +17,7 @@ const MAX_OSC_BYTES = 74_000;
 export async function copyText(text: string, { environment, write }: ClipboardPorts): Promise<string> {
   const size = plural(text.length, "character");
   for (const [program, ...args] of programsFor(environment)) {
-    if (await taken(program, args, text, environment)) return `copied ${size} with ${program}`;
+    if (await copyWith(program, args, text, environment)) return `copied ${size} with ${program}`;
   }
   const bytes = Buffer.from(text);
   if (bytes.length > MAX_OSC_BYTES) return `${size} are too many for this terminal: /export writes a file`;
@@ -38,7 +38,7 @@ function programsFor(environment: Environment): readonly (readonly [string, ...s
 }
 
 /** Some of these programs stay and serve the text: only the end of the one that was started is waited for. */
-function taken(program: string, args: readonly string[], text: string, environment: Environment): Promise<boolean> {
+function copyWith(program: string, args: readonly string[], text: string, environment: Environment): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       stdio: ["pipe", "ignore", "ignore"],

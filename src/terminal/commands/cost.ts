@@ -16,7 +16,7 @@ export function showCost(app: Host): void {
     row.kind === "agent" ? [cells(`${"  ".repeat(row.depth + 1)}${row.agent.id}`, row.agent)] : [],
   );
   const rows = [["", "in", "out", "cost", "with agents"], cells("main agent", view.main), ...agents];
-  const [head = "", ...lines] = aligned(rows);
+  const [head = "", ...lines] = alignColumns(rows);
   app.commit([
     "",
     app.style.bold(`Cost${head.slice("Cost".length)}`),
@@ -40,7 +40,7 @@ function cells(name: string, { spent, subtree }: AgentView): string[] {
 const usd = ({ costUsd, isCostKnown }: Spent): string => `$${costUsd.toFixed(4)}${isCostKnown ? "" : "+"}`;
 
 /** The first column to the left, all others to the right. */
-function aligned(rows: readonly (readonly string[])[]): string[] {
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ""))));
   return rows.map((row) =>
     row

@@ -20,12 +20,12 @@ const MAX_SCANNED = 100_000;
 /** Words that name no file stay text. */
 export async function mentionedIn(text: string, cwd: string): Promise<readonly Mentioned[]> {
   const words = [...text.slice(0, MAX_SCANNED).matchAll(MENTION)].map(([, word = ""]) => word);
-  const found = await Promise.all([...new Set(words)].slice(0, MAX_MENTIONS).map((word) => mentioned(word, cwd)));
+  const found = await Promise.all([...new Set(words)].slice(0, MAX_MENTIONS).map((word) => readMention(word, cwd)));
   return found.filter((one) => one !== undefined);
 }
 
 /** A word as it stands, without punctuation at its end, and without a range: the first that names a file. */
-async function mentioned(word: string, cwd: string): Promise<Mentioned | undefined> {
+async function readMention(word: string, cwd: string): Promise<Mentioned | undefined> {
   const bare = word.replace(/[.,;:!?)\]}'"]+$/, "");
   const [, ranged, first, last = first] = /^(.+?):(\d{1,7})(?:-(\d{1,7}))?$/.exec(bare) ?? [];
   for (const name of new Set([word, bare])) {

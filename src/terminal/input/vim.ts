@@ -116,7 +116,7 @@ export class Vim {
 
   /** "more": the command needs another key. "change": it can be repeated. */
   #command(keys: readonly string[]): "more" | "done" | "change" | "unknown" {
-    const { count, rest } = counted(keys);
+    const { count, rest } = splitCount(keys);
     const [key, ...more] = rest;
     if (key === undefined) return "more";
     if (this.mode === "visual") return this.#visual(key, more, count);
@@ -155,7 +155,7 @@ export class Vim {
   }
 
   #operator(operator: Operator, more: readonly string[], count: number | undefined) {
-    const { count: second, rest } = counted(more);
+    const { count: second, rest } = splitCount(more);
     const [key, ...after] = rest;
     if (key === undefined) return "more";
     const times = count === undefined && second === undefined ? undefined : (count ?? 1) * (second ?? 1);
@@ -340,7 +340,7 @@ export class Vim {
 
 const isMotionKey = (key: string): boolean => "hl0^$wWbBeEjkGgfFtT;, ".includes(key);
 
-function counted(keys: readonly string[]): { readonly count: number | undefined; readonly rest: readonly string[] } {
+function splitCount(keys: readonly string[]): { readonly count: number | undefined; readonly rest: readonly string[] } {
   const digits = /^[1-9]\d*/.exec(keys.join(""))?.[0] ?? "";
   if (digits === "") return { count: undefined, rest: keys };
   return { count: Math.min(MAX_COUNT, Number(digits)), rest: keys.slice(digits.length) };

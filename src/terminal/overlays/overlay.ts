@@ -15,7 +15,7 @@ export interface Overlay {
 }
 
 /** A window of lines: title on top, keys at the bottom. */
-export function framed(
+export function overlayRows(
   { columns, rows }: Size,
   parts: { readonly title: string; readonly body: readonly string[]; readonly footer: readonly string[] },
 ): string[] {

@@ -2,7 +2,7 @@
 import type { Style } from "../screen/style.ts";
 import { keyRows } from "../screen/width.ts";
 import { wrapHanging } from "../screen/wrap.ts";
-import { framed, type Overlay, printable, type Size } from "./overlay.ts";
+import { type Overlay, overlayRows, printable, type Size } from "./overlay.ts";
 
 export interface PagerOptions {
   readonly title: string;
@@ -59,7 +59,7 @@ export class Pager implements Overlay {
     const position = `${Math.min(this.#rows.length, this.#top + this.#room)}/${this.#rows.length}`;
     const keys = keyRows(`${help} · ${position}`, size.columns - 1);
     const shown = this.#isTyping ? [`/${this.#search ?? ""}`, ...footer.slice(1).map(() => "")] : keys;
-    return framed(size, {
+    return overlayRows(size, {
       title: style.bold(title),
       body: this.#rows.slice(this.#top, this.#top + this.#room),
       footer: [...status.map(style.yellow), ...shown.map(style.dim)],

@@ -2,7 +2,7 @@
 import { fuzzyFilter } from "@earendil-works/pi-tui/dist/fuzzy.js";
 import { safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
-import { framed, type Overlay, printable, type Size, scrollTo } from "./overlay.ts";
+import { type Overlay, overlayRows, printable, type Size, scrollTo } from "./overlay.ts";
 
 export interface Choice<T> {
   readonly value: T;
@@ -50,7 +50,7 @@ export class Picker<T> implements Overlay {
     });
     const below = notes.length > 0 ? ["", ...notes.map((note) => style.dim(safeLine(note)))] : [];
     const shownList = list.length > 0 ? list : [style.dim(empty ?? "nothing found")];
-    return framed(size, {
+    return overlayRows(size, {
       title: style.bold(title),
       body: [`filter: ${safeLine(this.#filter)}`, ...shownList, ...below],
       footer: [style.dim("type to filter · ↑↓ · Enter chooses · Esc closes")],

@@ -150,7 +150,7 @@ export class OverlayReplay {
 
   async #start(): Promise<void> {
     try {
-      this.#say("reading the log");
+      this.#setProgress("reading the log");
       this.#replay = await this.#read();
       for (const act of this.#waiting) act();
     } catch (error) {
@@ -158,7 +158,7 @@ export class OverlayReplay {
       this.#problem = error instanceof Error ? error.message : String(error);
     }
     this.#waiting = [];
-    this.#say(undefined);
+    this.#setProgress(undefined);
   }
 
   /** Reads all events, page by page, and makes the checkpoints. Events that happen meanwhile are added. */
@@ -171,7 +171,7 @@ export class OverlayReplay {
     const past = await session.events((events) => {
       if (this.#isClosed) throw new Error("the overlay was closed");
       size(events);
-      this.#say(`reading event ${counted(events.length)} of ${counted(session.view.sequence)}`);
+      this.#setProgress(`reading event ${counted(events.length)} of ${counted(session.view.sequence)}`);
     });
     const known = new Set(past.map(({ id }) => id));
     const replay = new Replay(past);
@@ -180,7 +180,7 @@ export class OverlayReplay {
     let slice = performance.now();
     for (const done of replay.prepare()) {
       if (performance.now() - slice < SLICE_MS) continue;
-      this.#say(`preparing event ${counted(done)} of ${counted(replay.length)}`);
+      this.#setProgress(`preparing event ${counted(done)} of ${counted(replay.length)}`);
       await new Promise(setImmediate);
       if (this.#isClosed) break;
       slice = performance.now();
@@ -188,7 +188,7 @@ export class OverlayReplay {
     return replay;
   }
 
-  #say(progress: string | undefined): void {
+  #setProgress(progress: string | undefined): void {
     this.#reading = progress;
     this.#options.onChange();
   }

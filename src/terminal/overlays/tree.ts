@@ -9,7 +9,7 @@ import type { Style } from "../screen/style.ts";
 import { keyRows } from "../screen/width.ts";
 import { wrapStyled } from "../screen/wrap.ts";
 import { tokensText } from "../transcript/block-lines.ts";
-import { framed, type Overlay, type Size, scrollTo } from "./overlay.ts";
+import { type Overlay, overlayRows, type Size, scrollTo } from "./overlay.ts";
 import type { OverlayReplay } from "./replay.ts";
 
 export interface TreePorts {
@@ -100,7 +100,7 @@ export class AgentTreeOverlay implements Overlay {
     const filled = [...list, ...Array.from({ length: Math.max(0, room - list.length) }, () => "")];
     const empty = agents.length === 0 ? [style.dim("  no agents yet")] : [];
     const count = agents.filter(({ status }) => status === "running" || status === "queued").length;
-    return framed(size, {
+    return overlayRows(size, {
       title: style.bold(`Agents · ${count} at work · ${agents.length} shown`),
       body: [...empty, ...filled.slice(empty.length), style.dim("─".repeat(20)), ...details],
       footer,

@@ -10,7 +10,7 @@ import type { Style } from "../screen/style.ts";
 import { keyRows, wrapPlain } from "../screen/width.ts";
 import { wrapStyled } from "../screen/wrap.ts";
 import { markdownText } from "../transcript/tool-cards.ts";
-import type { CardState } from "./live.ts";
+import type { CardState } from "./live-region.ts";
 import { addressLines, requestLines } from "./request-lines.ts";
 
 export function cardRows(
@@ -42,13 +42,13 @@ export function cardRows(
       : [...body.slice(0, Math.max(1, room - 1)), `… ${body.length - room + 1} more rows: v shows all`];
   return [
     head,
-    ...[...shown.map((row) => changed(row, item, style)), ...choices].map((row) => `${style.yellow("▌")} ${row}`),
+    ...[...shown.map((row) => colourChange(row, item, style)), ...choices].map((row) => `${style.yellow("▌")} ${row}`),
     ...keys.map((row) => (card.isFocused || card.isArmed ? style.bold(`▌ ${row}`) : style.dim(`▌ ${row}`))),
   ];
 }
 
 /** Lines of a diff in their colours. */
-function changed(row: string, { kind, request }: CardState["item"], style: Style): string {
+function colourChange(row: string, { kind, request }: CardState["item"], style: Style): string {
   const isWrite = request?.type === "permission.requested" && request.data.permissionRequest.kind === "write";
   if (kind !== "permission" || !isWrite) return row;
   if (row.startsWith("+")) return style.green(row);

@@ -7,13 +7,13 @@
 import { clipRow, widestOf } from "./width.ts";
 
 /** The live region: rows of the interface, and the caret's cell within them. */
-export interface Live {
+export interface LiveRegion {
   readonly rows: readonly string[];
   readonly caret: { readonly row: number; readonly column: number };
 }
 
 /** A live region as it is on the screen. */
-export interface Painted extends Live {
+export interface Painted extends LiveRegion {
   /** Cells per row, so that a later frame knows how many rows a narrower terminal has made of it. */
   readonly widths: readonly number[];
   readonly columns: number;
@@ -23,7 +23,7 @@ export interface FrameInput {
   readonly painted: Painted | undefined;
   /** Complete logical lines, without a line break; the terminal wraps them. */
   readonly commit: readonly string[];
-  readonly live: Live;
+  readonly liveRegion: LiveRegion;
   readonly columns: number;
   /** False for terminals that cut the caret's line instead of wrapping it anew when they become narrower (xterm.js). */
   readonly wrapsCaretLine: boolean;
@@ -54,17 +54,17 @@ const ASK_WIDTH = `${ESC}999C${ESC}6n`;
 
 export function frame(input: FrameInput): Frame {
   const { painted, commit, columns } = input;
-  const live = fitted(input.live, columns);
-  const next: Painted = { ...live, columns, widths: live.rows.map(widestOf) };
+  const region = fitRows(input.liveRegion, columns);
+  const next: Painted = { ...region, columns, widths: region.rows.map(widestOf) };
   const isResized = painted !== undefined && painted.columns !== columns;
   if (painted && commit.length === 0 && !isResized && input.isWhole !== true) {
     const changed = changedRows(painted, next);
     return { bytes: changed === "" ? "" : `${HIDE}${changed}${SHOW}`, painted: next, atRisk: 0 };
   }
   const wrapped = painted && input.reflows !== false ? wrappedRows(painted, input) : { above: 0, all: 0 };
-  const erasure = `${erased(painted, wrapped.above + (input.erasesAbove ?? 0))}${wrapped.all > 0 ? ASK_WIDTH : ""}`;
+  const erasure = `${eraseSequence(painted, wrapped.above + (input.erasesAbove ?? 0))}${wrapped.all > 0 ? ASK_WIDTH : ""}`;
   const lines = commit.map((line) => `${line}\r\n`).join("");
-  const bytes = `${HIDE}${erasure}\r${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
+  const bytes = `${HIDE}${erasure}\r${lines}${region.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
   return { bytes, painted: next, atRisk: wrapped.all };
 }
 
@@ -75,14 +75,14 @@ export function frame(input: FrameInput): Frame {
  * The first row is erased alone: tmux takes an erasure from the first cell of the screen for a cleared screen, and keeps a
  * copy in its history. A region has two rows.
  */
-export function erased(painted: Painted | undefined, wrapped = 0): string {
+export function eraseSequence(painted: Painted | undefined, wrapped = 0): string {
   return painted ? `\r${upward(painted.caret.row + wrapped)}${ESC}K${ESC}B${ESC}J${ESC}A` : "";
 }
 
 const upward = (rows: number): string => (rows > 0 ? `${ESC}${rows}A` : "");
 
 /** Rows are one cell narrower than the screen, so that none is ever wrapped. */
-function fitted({ rows, caret }: Live, columns: number): Live {
+function fitRows({ rows, caret }: LiveRegion, columns: number): LiveRegion {
   const most = Math.max(1, columns - 1);
   return {
     rows: rows.map((row) => clipRow(row, most)),
@@ -122,6 +122,6 @@ function changedRows(painted: Painted, next: Painted): string {
 }
 
 /** From anywhere on the last row to the caret. */
-function fromLastRow({ rows, caret }: Live): string {
+function fromLastRow({ rows, caret }: LiveRegion): string {
   return `\r${upward(rows.length - 1 - caret.row)}${caret.column > 0 ? `${ESC}${caret.column}C` : ""}`;
 }

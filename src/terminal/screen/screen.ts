@@ -3,7 +3,7 @@
  * open. Each frame is one write. Frames wait while the terminal is being resized or has not taken the last write.
  */
 import { CommittedLines, type CommittedText } from "./committed.ts";
-import { erased, frame, type Live, type Painted } from "./frame.ts";
+import { eraseSequence, frame, type LiveRegion, type Painted } from "./frame.ts";
 
 interface Size {
   readonly columns: number;
@@ -17,7 +17,7 @@ export interface ScreenPorts {
   /** The size now. May call `resized` when it has changed. */
   size(): Size;
   /** The live region for this size. Called only when a frame is drawn. */
-  live(size: Size): Live;
+  liveRegion(size: Size): LiveRegion;
   /** All rows of the open overlay. */
   overlay?(size: Size): readonly string[];
   readonly wrapsCaretLine: boolean;
@@ -143,7 +143,7 @@ export class Screen {
 
   openOverlay(): void {
     if (this.#overlay || this.#isClosed) return;
-    const bytes = this.#eraseLive();
+    const bytes = this.#eraseLiveRegion();
     this.#overlay = { size: this.#sizeText(), rows: [] };
     this.#write(`${bytes}${ENTER_ALTERNATE}${ESC}?25l`);
     this.draw();
@@ -164,7 +164,7 @@ export class Screen {
   /** Hands the terminal to another program: the live region is taken away, and drawn again by `resume`. */
   suspend(): void {
     if (this.#overlay) this.closeOverlay();
-    this.#write(this.#eraseLive());
+    this.#write(this.#eraseLiveRegion());
     this.#isSuspended = true;
   }
 
@@ -185,15 +185,15 @@ export class Screen {
     const waiting = this.#waiting.map((line) => this.#filled(line, columns));
     const last = [...waiting, ...lines].map((line) => `${line}\r\n`).join("");
     this.#waiting = [];
-    this.#write(`${this.#eraseLive()}${last}${ESC}?25h`);
+    this.#write(`${this.#eraseLiveRegion()}${last}${ESC}?25h`);
     this.#isClosed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#resizing);
     if (this.#soon) clearImmediate(this.#soon);
   }
 
-  #eraseLive(): string {
-    const bytes = erased(this.#painted);
+  #eraseLiveRegion(): string {
+    const bytes = eraseSequence(this.#painted);
     this.#painted = undefined;
     return bytes;
   }
@@ -206,7 +206,7 @@ export class Screen {
     const { bytes, painted, atRisk } = frame({
       painted: this.#painted,
       commit: lines.map(({ written }) => written),
-      live: this.#ports.live(size),
+      liveRegion: this.#ports.liveRegion(size),
       columns,
       wrapsCaretLine: this.#ports.wrapsCaretLine,
       reflows: this.#reflows,

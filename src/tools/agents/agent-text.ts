@@ -15,13 +15,13 @@ const MAX_LINE_CHARACTERS = 200;
 const MAX_NAMES_OFFERED = 20;
 
 /** A string with a length limit that is not spelled out in the JSON schema; the error states it. */
-export function bounded(maxCharacters: number): z.ZodString {
+export function textUpTo(maxCharacters: number): z.ZodString {
   return z.string().refine((text) => text.trim() !== "" && text.length <= maxCharacters, {
     error: `must have 1 to ${maxCharacters} characters`,
   });
 }
 
-export const agentId = () => bounded(200);
+export const agentId = () => textUpTo(200);
 
 export function tasksOf({ tasks }: ToolContext): Tasks {
   if (tasks === undefined) throw new ToolError("This session cannot start agents: it was opened without them.");
@@ -34,7 +34,7 @@ export function line(text: string, maxCharacters = MAX_LINE_CHARACTERS): string 
 }
 
 /** Normalises names and ids for comparison: without case, spaces, underscores and hyphens. */
-export function normalised(name: string): string {
+export function normaliseName(name: string): string {
   return name
     .trim()
     .toLowerCase()
@@ -48,7 +48,7 @@ export function normalised(name: string): string {
 export function idMeant(wanted: string, tasks: Tasks): string {
   const ids = idsOf(tasks);
   if (ids.includes(wanted)) return wanted;
-  const alike = ids.filter((id) => normalised(id) === normalised(wanted));
+  const alike = ids.filter((id) => normaliseName(id) === normaliseName(wanted));
   return alike.length === 1 && alike[0] !== undefined ? alike[0] : wanted;
 }
 
@@ -57,7 +57,7 @@ export async function namingAgents<T>(wanted: string, tasks: Tasks, work: Promis
   return work.catch((error: unknown) => {
     const ids = idsOf(tasks);
     if (!(error instanceof ToolError) || ids.includes(wanted)) throw error;
-    throw new ToolError(`${error.message} ${offered(wanted, ids)}`, { code: error.code, cause: error });
+    throw new ToolError(`${error.message} ${suggestIds(wanted, ids)}`, { code: error.code, cause: error });
   });
 }
 
@@ -65,8 +65,8 @@ function idsOf(tasks: Tasks): string[] {
   return tasks.list({ scope: "all", includeEnded: true }).map(({ id }) => id);
 }
 
-function offered(wanted: string, ids: readonly string[]): string {
-  const close = nearest(wanted, ids) ?? ids.find((id) => normalised(id).includes(normalised(wanted)));
+function suggestIds(wanted: string, ids: readonly string[]): string {
+  const close = nearest(wanted, ids) ?? ids.find((id) => normaliseName(id).includes(normaliseName(wanted)));
   if (close !== undefined) return `Did you mean ${JSON.stringify(close)}?`;
   return ids.length === 0 ? "No agent has been started yet." : `Agents: ${namesOffered(ids)}.`;
 }

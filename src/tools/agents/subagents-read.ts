@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { pageOf, RESULT_PARTS } from "../coordination/result-pages.ts";
-import { bounded, submissionFrom, withoutSubmission } from "../coordination/submission.ts";
+import { limitSubmission, submissionFrom, withoutSubmission } from "../coordination/submission.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";
@@ -41,11 +41,11 @@ function resultOf({ task, answers, error }: TaskReport) {
     throw new ToolError(`${task.id} is still running. Wait for the result of subagents_run.`);
   }
   const payload = jsonOf(answers.at(-1)?.response);
-  if (payload !== undefined) return bounded(submissionFrom(payload));
+  if (payload !== undefined) return limitSubmission(submissionFrom(payload));
   if (error === undefined) {
     throw new ToolError(`${task.id} submitted no structured result. Use read_agent to read its answer.`);
   }
-  return bounded(withoutSubmission("blocked", error));
+  return limitSubmission(withoutSubmission("blocked", error));
 }
 
 function jsonOf(text: string | undefined): unknown {

@@ -7,12 +7,12 @@ import { ToolError } from "../tool-error.ts";
 import {
   AGENT_TIMEOUT_MS,
   answerOf,
-  bounded,
   changesText,
   line,
   namesOffered,
-  normalised,
+  normaliseName,
   tasksOf,
+  textUpTo,
 } from "./agent-text.ts";
 import introduction from "./task.md";
 import type { TaskReport, TaskRequest, TaskStart } from "./task-port.ts";
@@ -44,13 +44,13 @@ const SCHEMA = { description: "JSON schema of its answer", properties: undefined
 
 const input = fixed("task", () =>
   z.object({
-    description: bounded(2000).describe("Aim, in 3-5 words"),
-    prompt: bounded(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
-    agent_type: bounded(200).describe("Type of agent"),
-    name: bounded(200).describe("Base of its id"),
+    description: textUpTo(2000).describe("Aim, in 3-5 words"),
+    prompt: textUpTo(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
+    agent_type: textUpTo(200).describe("Type of agent"),
+    name: textUpTo(200).describe("Base of its id"),
     mode: z.enum(["sync", "background"]).optional().describe("Wait or not"),
-    model: bounded(200).optional().describe("If not default"),
-    reasoning_effort: bounded(50).optional().describe("If not default"),
+    model: textUpTo(200).optional().describe("If not default"),
+    reasoning_effort: textUpTo(50).optional().describe("If not default"),
     output_schema: z.looseObject({}).meta(SCHEMA).optional(),
     isolation: z.enum(["worktree"]).optional().describe("Own worktree"),
   }),
@@ -153,8 +153,8 @@ function agentMeant(wanted: string, source: AgentChoices): string {
 
 function alike(wanted: string, agents: readonly AgentChoice[]): AgentChoice | undefined {
   const exact = agents.find(({ name }) => name === wanted) ?? agents.find(({ id }) => id === wanted);
-  const key = normalised(wanted);
-  return exact ?? agents.find(({ name, id = name }) => normalised(name) === key || normalised(id) === key);
+  const key = normaliseName(wanted);
+  return exact ?? agents.find(({ name, id = name }) => normaliseName(name) === key || normaliseName(id) === key);
 }
 
 function checkedSchema(schema: Record<string, unknown>): Record<string, Json> {

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
-import { agentId, bounded, idMeant, line, namingAgents, tasksOf } from "./agent-text.ts";
+import { agentId, idMeant, line, namingAgents, tasksOf, textUpTo } from "./agent-text.ts";
 import type { MessageReceipt, Tasks } from "./task-port.ts";
 import description from "./write-agent.md";
 
@@ -16,7 +16,7 @@ export const writeAgent = defineTool({
   description,
   input: fixed("write_agent", () =>
     z.object({
-      message: bounded(MAX_MESSAGE_CHARACTERS).describe("Text"),
+      message: textUpTo(MAX_MESSAGE_CHARACTERS).describe("Text"),
       agent_id: agentId().optional().describe("To one"),
       agent_ids: z
         .array(agentId())

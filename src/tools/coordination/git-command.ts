@@ -32,19 +32,19 @@ export function gitSubcommands(groups: readonly string[]): readonly string[] {
 
 export function readingGitCommand(command: string, allowed: readonly string[]): GitCommand {
   const words = wordsOf(command);
-  if (words === undefined) return refused("use one plain git command: no pipes, redirections, variables or lists");
+  if (words === undefined) return refusal("use one plain git command: no pipes, redirections, variables or lists");
   const [program, ...rest] = words;
-  if (program !== "git") return refused("only git commands can be run");
+  if (program !== "git") return refusal("only git commands can be run");
   const [subcommand = "", ...given] = rest[0] === "--no-pager" ? rest.slice(1) : rest;
-  if (!allowed.includes(subcommand)) return refused(`only these can be run: git ${allowed.join(", git ")}`);
+  if (!allowed.includes(subcommand)) return refusal(`only these can be run: git ${allowed.join(", git ")}`);
   const unsafe = given.find(isUnsafe);
-  if (unsafe !== undefined) return refused(`${JSON.stringify(unsafe)} is not allowed here`);
-  if (LISTING[subcommand]?.(given) === false) return refused(`git ${subcommand} can only list here`);
+  if (unsafe !== undefined) return refusal(`${JSON.stringify(unsafe)} is not allowed here`);
+  if (LISTING[subcommand]?.(given) === false) return refusal(`git ${subcommand} can only list here`);
   const hardened = NEEDS_HARDENING.has(subcommand) ? ["--no-ext-diff", "--no-textconv"] : [];
   return { ok: true, command: ["git", subcommand, ...hardened, ...given].map(quotedWord).join(" ") };
 }
 
-function refused(reason: string): GitCommand {
+function refusal(reason: string): GitCommand {
   return { ok: false, reason };
 }
 

@@ -3,7 +3,7 @@
  * split here: `subagents_run` returns an overview, and `subagents_read` returns one worker's items page by page.
  */
 import { defined } from "../../lib/defined.ts";
-import { cut, type Submission, type WorkerResult } from "./submission.ts";
+import { cutText, type Submission, type WorkerResult } from "./submission.ts";
 
 export const RESULT_PARTS = [
   "summary",
@@ -110,7 +110,7 @@ const MORE =
 function headOf(result: WorkerResult) {
   const { summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, criteria, ...head } = result;
   const unmet = criteria?.flatMap(({ met }, index) => (met ? [] : [index + 1]));
-  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY), ...defined({ criteriaNotMet: unmet }) };
+  return { ...head, summary: cutText(summary, OVERVIEW_SUMMARY), ...defined({ criteriaNotMet: unmet }) };
 }
 
 function itemsOf(result: Submission, part: ResultPart): readonly unknown[] {

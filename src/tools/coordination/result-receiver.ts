@@ -1,6 +1,6 @@
 import { defined } from "../../lib/defined.ts";
 import type { WorkerStep } from "./coordination.ts";
-import { bounded, misfit, problemsOf, Submission } from "./submission.ts";
+import { limitSubmission, misfit, problemsOf, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
 
 type SchemaCheck =
@@ -56,7 +56,7 @@ export function openResultReceiver(worker: {
       const open = unanswered(criteria, parsed.data);
       if (open.length > 0 && ++returns <= MAX_RETURNS) return { kind: "returned", message: unansweredText(open) };
       result = parsed.data;
-      for (const step of bounded(result).steps) worker.onStep(workStep(step));
+      for (const step of limitSubmission(result).steps) worker.onStep(workStep(step));
       return { kind: "taken", message: "Result accepted." };
     },
     close() {

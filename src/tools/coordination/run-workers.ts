@@ -3,7 +3,7 @@ import { clip } from "../../lib/text.ts";
 import { ToolError } from "../tool-error.ts";
 import { type Coordination, NO_RESULT, type WorkerEnd, type WorkerSpec, type WorkerStep } from "./coordination.ts";
 import type { ResultReceiver } from "./result-receiver.ts";
-import { answersTo, bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
+import { answersTo, limitSubmission, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
 
 export interface ReceivedWorker {
   readonly spec: WorkerSpec;
@@ -71,7 +71,7 @@ function resultOf(spec: WorkerSpec, end: Ended, taken: Submission | undefined): 
     ...(end.agentId !== undefined && end.agentId !== id && { agentId: end.agentId }),
     role,
     displayName,
-    ...bounded(taken ?? withoutSubmission(end.outcome === "defect" ? "failed" : "blocked", whyNot(spec, end))),
+    ...limitSubmission(taken ?? withoutSubmission(end.outcome === "defect" ? "failed" : "blocked", whyNot(spec, end))),
     meta: { iterations: end.turns, outputTokensEstimate: end.outputTokens, durationMs: end.durationMs },
   };
 }

@@ -65,7 +65,7 @@ export function answersTo(criteria: readonly string[], submission: Submission | 
   return criteria.map((criterion, index) => {
     const answer = submission?.criteria?.find(({ number }) => number === index + 1);
     const { met = false, evidence = "not answered" } = answer ?? {};
-    return { criterion, met, evidence: cut(evidence, MAX_EVIDENCE) };
+    return { criterion, met, evidence: cutText(evidence, MAX_EVIDENCE) };
   });
 }
 
@@ -80,7 +80,9 @@ const MAX_SUMMARY = 8000;
 const MAX_SHORT = 500;
 
 /** Returns the submission within its limits and quoted as data, so that it cannot open or close one of our tags. */
-export function bounded(submission: Submission): Omit<Submission, "criteria"> & Pick<WorkerResult, "truncated"> {
+export function limitSubmission(
+  submission: Submission,
+): Omit<Submission, "criteria"> & Pick<WorkerResult, "truncated"> {
   const { steps, findings, artifacts, recommendedNextActions: actions } = submission;
   const dropped = [
     ...leftOut(steps.length - MAX_STEPS, "steps"),
@@ -90,25 +92,25 @@ export function bounded(submission: Submission): Omit<Submission, "criteria"> & 
   ];
   return {
     status: submission.status,
-    summary: cut(submission.summary, MAX_SUMMARY),
+    summary: cutText(submission.summary, MAX_SUMMARY),
     steps: steps.slice(0, MAX_STEPS).map(({ id, title, status, note }) => ({
-      id: cut(id, MAX_SHORT),
-      title: cut(title, MAX_SHORT),
-      status: cut(status, MAX_SHORT),
-      ...(note !== undefined && { note: cut(note, MAX_EVIDENCE) }),
+      id: cutText(id, MAX_SHORT),
+      title: cutText(title, MAX_SHORT),
+      status: cutText(status, MAX_SHORT),
+      ...(note !== undefined && { note: cutText(note, MAX_EVIDENCE) }),
     })),
     findings: findings.slice(0, MAX_FINDINGS).map(({ severity, title, evidence, paths }) => ({
       severity,
-      title: cut(title, MAX_SHORT),
-      evidence: cut(evidence, MAX_EVIDENCE),
-      paths: paths.slice(0, MAX_PATHS).map((path) => cut(path, MAX_SHORT)),
+      title: cutText(title, MAX_SHORT),
+      evidence: cutText(evidence, MAX_EVIDENCE),
+      paths: paths.slice(0, MAX_PATHS).map((path) => cutText(path, MAX_SHORT)),
     })),
     artifacts: artifacts.slice(0, MAX_ARTIFACTS).map(({ kind, title, content }) => ({
-      kind: cut(kind, MAX_SHORT),
-      title: cut(title, MAX_SHORT),
-      content: cut(content, MAX_CONTENT),
+      kind: cutText(kind, MAX_SHORT),
+      title: cutText(title, MAX_SHORT),
+      content: cutText(content, MAX_CONTENT),
     })),
-    recommendedNextActions: actions.slice(0, MAX_ACTIONS).map((action) => cut(action, MAX_EVIDENCE)),
+    recommendedNextActions: actions.slice(0, MAX_ACTIONS).map((action) => cutText(action, MAX_EVIDENCE)),
     ...(dropped.length > 0 && { truncated: dropped }),
   };
 }
@@ -140,7 +142,7 @@ export function problemsOf(error: z.ZodError): string {
 }
 
 /** Cuts the text to this many code points and marks the cut. */
-export function cut(text: string, maxCodePoints: number): string {
+export function cutText(text: string, maxCodePoints: number): string {
   const safe = quoted(text);
   if (safe.length <= maxCodePoints) return safe;
   const points = Array.from(safe);

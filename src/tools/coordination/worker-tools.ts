@@ -33,7 +33,10 @@ export function workerTools(parentTools: readonly Tool[], provided: Provision, w
     tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), worker.environments) : tool,
   );
   const mine = workerOnlyTools.map((make) => make(worker)).filter(({ name }) => own.includes(name));
-  return [...[...narrowed, ...mine].map((tool) => noted(tool, worker.receiver)), submitResultTool(worker.receiver)];
+  return [
+    ...[...narrowed, ...mine].map((tool) => noteResult(tool, worker.receiver)),
+    submitResultTool(worker.receiver),
+  ];
 }
 
 /** Refuses commands until `environment_detect` has examined the folder. */
@@ -56,7 +59,7 @@ function afterLooking(tool: Tool, environments: Environments): Tool {
 }
 
 /** Records every call with the receiver, including refused ones. Refuses to run after the result was accepted. */
-function noted(tool: Tool, receiver: ResultReceiver): Tool {
+function noteResult(tool: Tool, receiver: ResultReceiver): Tool {
   return {
     ...tool,
     bind(rawArguments) {

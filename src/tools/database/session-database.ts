@@ -129,7 +129,7 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
       watched,
       limits,
     };
-    const reply = checked(await process.ask(request, signal), statements.length);
+    const reply = requireOk(await process.ask(request, signal), statements.length);
     if (reply.touchedWatched) onTodosChanged?.();
     return reply;
   }
@@ -194,7 +194,7 @@ async function askStore(
   const { path, scope } = past;
   const shared = { database: "store", path, schema: "", watched: [], limits: LIMITS } as const;
   const { left } = await past.refresh({ forMs: REFRESH_MS });
-  const reply = checked(await ask({ ...shared, ...defined({ scope }), statements }), statements.length);
+  const reply = requireOk(await ask({ ...shared, ...defined({ scope }), statements }), statements.length);
   return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
 }
 
@@ -210,7 +210,7 @@ export function statementsOf(sql: string, redact: (text: string) => string): Dat
   return statements.map((statement) => ({ sql: statement, verb: verbOf(statement) }));
 }
 
-function checked(reply: DatabaseReply, count: number): Answered {
+function requireOk(reply: DatabaseReply, count: number): Answered {
   if (reply.ok) return reply;
   const where = count > 1 ? `Statement ${reply.statement} of ${count} failed` : "The statement failed";
   const after = count > 1 && reply.isUndone ? " None of the statements took effect." : "";

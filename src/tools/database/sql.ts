@@ -43,7 +43,7 @@ async function execute(
   const results = await port.execute({ sql: query, database, signal });
   const [only] = results;
   if (only !== undefined && results.length === 1) return { content: [textOf(only), ...unreadText(only)].join("\n") };
-  return { content: [`Executed ${results.length} statement(s):`, ...results.map(numbered)].join("\n\n") };
+  return { content: [`Executed ${results.length} statement(s):`, ...results.map(numberedResult)].join("\n\n") };
 }
 
 function unreadText({ unread = 0, older = 0 }: StatementResult): string[] {
@@ -53,7 +53,7 @@ function unreadText({ unread = 0, older = 0 }: StatementResult): string[] {
   ];
 }
 
-function numbered(result: StatementResult, index: number): string {
+function numberedResult(result: StatementResult, index: number): string {
   return `${index + 1}. ${result.verb}\n   ${textOf(result).replaceAll("\n", "\n   ")}`;
 }
 

@@ -1,6 +1,6 @@
 import { REDACTED } from "../../lib/redact/redact.ts";
 import { clip } from "../../lib/text.ts";
-import { listed, splitLines } from "./text-content.ts";
+import { listNumbers, splitLines } from "./text-content.ts";
 
 const MAX_COMPARED_LINES = 20_000;
 const MAX_COMPARED_CHARACTERS = 400;
@@ -30,15 +30,17 @@ export function whyNotFound(text: string, { oldText, path }: { oldText: string; 
   const [first] = loose;
   if (first !== undefined) {
     const found = lines.slice(first, first + wanted.length);
-    parts.push(`Apart from white space it is on ${loose.length === 1 ? "line" : "lines"} ${listed(oneBased(loose))}`);
-    return `${parts.join(" ")} (${differences(found, wanted)}). The file has:\n${numbered(lines, first, wanted.length)}`;
+    parts.push(
+      `Apart from white space it is on ${loose.length === 1 ? "line" : "lines"} ${listNumbers(oneBased(loose))}`,
+    );
+    return `${parts.join(" ")} (${differences(found, wanted)}). The file has:\n${numberLines(lines, first, wanted.length)}`;
   }
   const near = nearestLines(lines, wanted);
   if (near.length === 0) {
     parts.push("No line of the file resembles the first line of old_str. View the file, and copy the text exactly.");
     return parts.join(" ");
   }
-  return `${parts.join(" ")} The most similar lines are:\n${near.map((index) => numbered(lines, index, 1)).join("\n")}`;
+  return `${parts.join(" ")} The most similar lines are:\n${near.map((index) => numberLines(lines, index, 1)).join("\n")}`;
 }
 
 /** Returns the indexes at which all wanted lines follow each other, compared after `same`. */
@@ -110,7 +112,7 @@ function likeness(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, n
   return all === 0 ? 0 : (2 * shared) / all;
 }
 
-function numbered(lines: readonly string[], start: number, count: number): string {
+function numberLines(lines: readonly string[], start: number, count: number): string {
   const shown = lines.slice(start, start + Math.min(count, MAX_SHOWN_LINES));
   const text = shown.map((line, index) => `${start + index + 1}. ${clip(line, MAX_SHOWN_CHARACTERS)}`);
   if (count > shown.length) text.push(`[${count - shown.length} more lines]`);

@@ -1,6 +1,6 @@
 import { ToolError } from "../tool-error.ts";
 import type { Hunk } from "./patch.ts";
-import { type LineEnding, listed, splitLines, type TextLine } from "./text-content.ts";
+import { type LineEnding, listNumbers, splitLines, type TextLine } from "./text-content.ts";
 
 /**
  * Applies the hunks in order. Context lines keep the text of the file. Only removed lines are dropped, and added lines
@@ -32,7 +32,7 @@ export function applyHunks(
   }
   result.push(...lines.slice(done));
   const finalBreak = hunks.at(-1)?.finalBreak ?? hadFinalBreak;
-  return { text: mark + joined(result, finalBreak), notes };
+  return { text: mark + joinLines(result, finalBreak), notes };
 }
 
 /** Comparisons from strict to loose: exact, without trailing white space, then with white space collapsed. */
@@ -99,7 +99,7 @@ function choose(positions: readonly number[], { hunk, name }: { hunk: Hunk; name
   if (goal !== undefined) {
     return [...positions].sort((one, other) => Math.abs(one + 1 - goal) - Math.abs(other + 1 - goal))[0];
   }
-  const where = listed(positions.map((at) => at + 1));
+  const where = listNumbers(positions.map((at) => at + 1));
   const remedy = "Add more lines around it, or a line such as `@@ function name` before it.";
   throw new ToolError(`${name} fits ${positions.length} places, on lines ${where}. ${remedy} Nothing was changed.`);
 }
@@ -127,7 +127,7 @@ function endingAt(lines: readonly TextLine[], at: number): LineEnding {
   return lines[at]?.ending || lines[at - 1]?.ending || lines[0]?.ending || "\n";
 }
 
-function joined(lines: readonly TextLine[], finalBreak: boolean): string {
+function joinLines(lines: readonly TextLine[], finalBreak: boolean): string {
   const last = lines.length - 1;
   return lines
     .map(({ text, ending }, index) => {

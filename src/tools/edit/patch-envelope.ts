@@ -12,7 +12,9 @@ export function parseEnvelope(lines: readonly string[], start: number): PatchSte
       const [, verb, path = ""] = section;
       const end = sectionEnd(lines, at + 1);
       const body = { lines: lines.slice(at + 1, end), patchLine: at + 2 };
-      steps.push(verb === "Add" ? added(path, body) : verb === "Update" ? updated(path, body) : deleted(path, body));
+      steps.push(
+        verb === "Add" ? addStep(path, body) : verb === "Update" ? updated(path, body) : deleteStep(path, body),
+      );
       at = end;
     } else if (line.trim() === "") at++;
     else
@@ -34,7 +36,7 @@ function sectionEnd(lines: readonly string[], start: number): number {
   return offset === -1 ? lines.length : start + offset;
 }
 
-function added(path: string, { lines, patchLine }: Body): PatchStep {
+function addStep(path: string, { lines, patchLine }: Body): PatchStep {
   const texts = lines.map((line, index) => {
     if (line.startsWith("+")) return line.slice(1);
     throw badPatch(patchLine + index, "every line of an added file begins with `+`.");
@@ -42,7 +44,7 @@ function added(path: string, { lines, patchLine }: Body): PatchStep {
   return { kind: "add", path, text: texts.map((text) => `${text}\n`).join("") };
 }
 
-function deleted(path: string, { lines, patchLine }: Body): PatchStep {
+function deleteStep(path: string, { lines, patchLine }: Body): PatchStep {
   const stray = lines.findIndex((line) => line.trim() !== "");
   if (stray !== -1) throw badPatch(patchLine + stray, "nothing may follow `*** Delete File`.");
   return { kind: "delete", path, hunks: [] };

@@ -1,7 +1,7 @@
 import { plural } from "../../lib/text.ts";
 import { ToolError } from "../tool-error.ts";
 import { whyNotFound } from "./not-found.ts";
-import { type LineEnding, lineAt, listed } from "./text-content.ts";
+import { type LineEnding, lineAt, listNumbers } from "./text-content.ts";
 
 /**
  * Replaces the single occurrence of `oldText`. Text without carriage returns matches any line endings, because files
@@ -23,7 +23,7 @@ export function replaceText(
   if (position === undefined) throw new ToolError(whyNotFound(text, { oldText, path }));
   if (positions.length > 1) {
     const lines = [...new Set(positions.map((offset) => lineAt(plain?.text ?? text, offset)))];
-    const where = `${lines.length === 1 ? "on line" : "on lines"} ${listed(lines, 10)}`;
+    const where = `${lines.length === 1 ? "on line" : "on lines"} ${listNumbers(lines, 10)}`;
     const remedy = "Nothing was changed. Add surrounding lines to old_str until it fits only one place.";
     throw new ToolError(`old_str occurs ${counted(positions.length)} in ${path}, ${where}. ${remedy}`);
   }

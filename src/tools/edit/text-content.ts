@@ -59,7 +59,7 @@ export function lineAt(text: string, offset: number): number {
 }
 
 /** Returns "3", "3 and 9", "3, 9 and 12" or "3, 9, 12, 20, 31 and 4 more". */
-export function listed(numbers: readonly number[], most = 5): string {
+export function listNumbers(numbers: readonly number[], most = 5): string {
   const shown = numbers.slice(0, most).map(String);
   const rest = numbers.length - shown.length;
   if (rest > 0) shown.push(`${rest} more`);

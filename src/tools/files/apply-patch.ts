@@ -74,7 +74,7 @@ async function planStep(step: PatchStep, planning: PatchContext): Promise<void> 
   if (content === "missing") throw missing(found.path);
   if (step.kind === "delete" && step.hunks.length === 0) refuseUnread(found, files);
   else refuseStale(found, files);
-  const after = step.hunks.length === 0 ? content : patched(content, { step, found, notes: planning.notes });
+  const after = step.hunks.length === 0 ? content : patchContent(content, { step, found, notes: planning.notes });
   if (step.kind === "delete") {
     if (step.hunks.length > 0 && after.length > 0) {
       throw new ToolError(`${found.path} has more content than the patch deletes. Nothing was changed.`);
@@ -100,7 +100,7 @@ function contentSoFar(found: CurrentFile, plan: PatchContext["plan"]): "missing"
   return found.before === "missing" ? "missing" : found.before.content;
 }
 
-function patched(
+function patchContent(
   content: Buffer,
   { step, found, notes }: { step: Exclude<PatchStep, { kind: "add" }>; found: CurrentFile; notes: string[] },
 ): Buffer {

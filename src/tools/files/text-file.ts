@@ -36,7 +36,7 @@ export async function* readLines(
     const parts = decoder.decode(buffer.subarray(0, bytesRead), { stream: bytesRead > 0 }).split("\n");
     for (const [index, part] of parts.entries()) {
       if (index > 0) {
-        yield finished(line, maxLineCharacters);
+        yield clipLine(line, maxLineCharacters);
         line = "";
       }
       // Two more than are shown: one to detect that the line is too long, one for a possible carriage return.
@@ -44,10 +44,10 @@ export async function* readLines(
     }
     if (bytesRead === 0) break;
   }
-  yield finished(line, maxLineCharacters);
+  yield clipLine(line, maxLineCharacters);
 }
 
-function finished(line: string, maxCharacters: number): string {
+function clipLine(line: string, maxCharacters: number): string {
   const text = line.endsWith("\r") ? line.slice(0, -1) : line;
   return text.length > maxCharacters ? `${firstCharacters(text, maxCharacters)}${CLIPPED}` : text;
 }

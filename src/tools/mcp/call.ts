@@ -59,7 +59,7 @@ export async function callTool(connection: CallConnection, call: McpCall): Promi
   try {
     return await Promise.race([
       isTask ? asTask(connection, under, totalMs) : plainly(connection, under),
-      ended(signal),
+      rejectOnAbort(signal),
     ]);
   } catch (error) {
     throw await worded(error, { connection, call, clock });
@@ -97,7 +97,7 @@ async function plainly(connection: CallConnection, under: Under): Promise<CallTo
       first: made,
       timeoutMs: config.timeoutMs,
       signal,
-      onStatus: statusTold(under),
+      onStatus: statusReporter(under),
       answer: (input) => answerInput(input, { call: asking, serverName: config.name }),
     }),
   );
@@ -132,12 +132,12 @@ async function asTask(
       ttlMs: totalMs,
       signal: under.signal,
       messages: tasks,
-      onStatus: statusTold(under),
+      onStatus: statusReporter(under),
     }),
   );
 }
 
-const statusTold = ({ call, clock }: Under) => {
+const statusReporter = ({ call, clock }: Under) => {
   let shownAt = Number.NEGATIVE_INFINITY;
   let last = "";
   return (status: McpTaskStatus): void => {
@@ -183,7 +183,7 @@ function progressReader(
   };
 }
 
-function ended(signal: AbortSignal): Promise<never> {
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });

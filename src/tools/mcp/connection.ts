@@ -62,7 +62,7 @@ export interface McpConnectionOptions {
 /** Runs the work when a connection slot is free; the work can give up the slot for a while. */
 export type WithSlot = <T>(work: (stepAside: PauseClock) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
-interface Live extends OpenClient {
+interface ListedClient extends OpenClient {
   listing: ToolListing;
   /** The number of change notifications before this listing. */
   listedAt: number;
@@ -84,8 +84,8 @@ export class McpConnection {
   #connecting: { readonly clock: CallClock; readonly stepAside: PauseClock } | undefined;
   token: HeldToken = {};
   #state: McpServerState = { status: "pending" };
-  #live: Live | undefined;
-  #opening: Promise<Live> | undefined;
+  #connected: ListedClient | undefined;
+  #opening: Promise<ListedClient> | undefined;
   #starts: number[] = [];
   #isLegacy = false;
   #changes = 0;
@@ -105,20 +105,20 @@ export class McpConnection {
     return this.#opening !== undefined;
   }
 
-  get live(): Live | undefined {
-    return this.#live;
+  get connected(): ListedClient | undefined {
+    return this.#connected;
   }
 
   get instructions(): string | undefined {
-    const text = cleanText(this.#live?.client.getInstructions(), MAX_INSTRUCTIONS_CHARACTERS).trim();
+    const text = cleanText(this.#connected?.client.getInstructions(), MAX_INSTRUCTIONS_CHARACTERS).trim();
     return text === "" ? undefined : text;
   }
 
   /** Connects when needed. An abort ends the wait, not the connecting: others may wait for it too. */
-  async ready(signal: AbortSignal): Promise<Live> {
+  async ready(signal: AbortSignal): Promise<ListedClient> {
     signal.throwIfAborted();
     if (this.#stop.signal.aborted) throw this.#error("is stopped");
-    if (this.#live !== undefined) return this.#live;
+    if (this.#connected !== undefined) return this.#connected;
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
@@ -126,11 +126,11 @@ export class McpConnection {
   }
 
   /** Like `ready`, with a listing made after the server's last change notification. */
-  async listed(signal: AbortSignal): Promise<Live> {
+  async listed(signal: AbortSignal): Promise<ListedClient> {
     for (let look = 0; look <= MAX_LOOKS; look++) {
-      const live = await this.ready(signal);
-      if (live.listedAt === this.#changes) return live;
-      this.#relisting ??= this.#relist(live).finally(() => {
+      const connected = await this.ready(signal);
+      if (connected.listedAt === this.#changes) return connected;
+      this.#relisting ??= this.#relist(connected).finally(() => {
         this.#relisting = undefined;
       });
       await rejectWhenAborted(this.#relisting, signal);
@@ -139,21 +139,21 @@ export class McpConnection {
   }
 
   async call(call: McpCall, user: McpUser): Promise<CallToolResult> {
-    const live = await this.listed(call.signal);
+    const connected = await this.listed(call.signal);
     const { definition } = call;
-    const current = live.listing.definitions.find(({ name }) => name === definition.name);
+    const current = connected.listing.definitions.find(({ name }) => name === definition.name);
     if (current !== undefined && !isDeepStrictEqual(current, definition))
       throw this.#error(`has just changed its tool ${cleanLine(definition.name, 100)}, so it was not called.`);
     const begin = (asking: ServerCall): (() => void) => {
       this.#calls.add(asking);
       return () => this.#calls.delete(asking);
     };
-    const { client, tasks, diagnosis } = live;
+    const { client, tasks, diagnosis } = connected;
     try {
       return await callTool({ client, tasks, diagnosis, config: this.#options.config, answerers: user, begin }, call);
     } catch (error) {
       if (!(error instanceof ToolError) || !(await isUnauthorized(error.cause))) throw error;
-      await this.#drop(live);
+      await this.#drop(connected);
       throw this.#needsSignIn();
     }
   }
@@ -165,24 +165,24 @@ export class McpConnection {
     this.#starts = [];
     this.token = {};
     await this.#opening?.catch(() => undefined);
-    await this.#drop(this.#live);
-    this.#say({ status: "pending" });
+    await this.#drop(this.#connected);
+    this.#setState({ status: "pending" });
   }
 
   async close(): Promise<void> {
     this.#stop.abort(this.#error("is stopped"));
     await this.#opening?.catch(() => undefined);
-    await this.#drop(this.#live);
-    this.#say({ status: "stopped" });
+    await this.#drop(this.#connected);
+    this.#setState({ status: "stopped" });
   }
 
-  async #open(): Promise<Live> {
+  async #open(): Promise<ListedClient> {
     const { withSlot, limits, config } = this.#options;
     await this.#waitForRestart();
     const { signal } = this.#stop;
     return withSlot(async (stepAside) => {
       this.#starts.push(performance.now());
-      this.#say({ status: "pending" });
+      this.#setState({ status: "pending" });
       const slow = setTimeout(() => this.#notice(slowText(config, limits)), limits.slowMs);
       const limitMs = connectMs(config, limits.installMs);
       const clock = callClock({ silenceMs: limitMs, totalMs: limitMs });
@@ -199,7 +199,7 @@ export class McpConnection {
     }, signal);
   }
 
-  async #connect(signal: AbortSignal): Promise<Live> {
+  async #connect(signal: AbortSignal): Promise<ListedClient> {
     const { config, base } = this.#options;
     const source = this.#tokenSource();
     const opened = await openConnection({
@@ -222,19 +222,19 @@ export class McpConnection {
       onLog: (level, text) => this.#tell((user) => user.onLog?.(config.name, level, text)),
       onWarning: (message) => this.#notice(message),
     });
-    const live: Live = { ...opened, listing: { definitions: [], notices: [] }, listedAt: this.#changes };
+    const connected: ListedClient = { ...opened, listing: { definitions: [], notices: [] }, listedAt: this.#changes };
     try {
-      live.listing = await this.#list(opened, signal);
+      connected.listing = await this.#list(opened, signal);
     } catch (error) {
       await opened.close();
       throw new OpenError(error, opened.diagnosis());
     }
     this.#isLegacy = opened.isLegacy;
-    this.#live = live;
-    void opened.closed.then(() => this.#lost(live));
-    for (const notice of live.listing.notices) this.#notice(notice);
-    this.#say({ status: "connected" });
-    return live;
+    this.#connected = connected;
+    void opened.closed.then(() => this.#lost(connected));
+    for (const notice of connected.listing.notices) this.#notice(notice);
+    this.#setState({ status: "connected" });
+    return connected;
   }
 
   async #list({ client }: OpenClient, signal: AbortSignal): Promise<ToolListing> {
@@ -250,23 +250,23 @@ export class McpConnection {
     this.#changes++;
     clearTimeout(this.#relistSoon);
     this.#relistSoon = setTimeout(() => {
-      if (this.#live === undefined || ++this.#relists > MAX_RELISTS) return;
+      if (this.#connected === undefined || ++this.#relists > MAX_RELISTS) return;
       void this.listed(this.#stop.signal).catch(() => undefined);
     }, RELIST_AFTER_MS).unref();
   }
 
-  async #relist(live: Live): Promise<void> {
+  async #relist(connected: ListedClient): Promise<void> {
     const { name, timeoutMs } = this.#options.config;
     const listedAt = this.#changes;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(timeoutMs)]);
-    const listing = await this.#list(live, signal).catch((error: unknown) => {
+    const listing = await this.#list(connected, signal).catch((error: unknown) => {
       const what = `changed its tools but did not list them: ${cleanLine(String(error))}`;
       this.#notice(what);
       throw this.#error(what);
     });
-    if (this.#live !== live) return;
-    live.listing = listing;
-    live.listedAt = listedAt;
+    if (this.#connected !== connected) return;
+    connected.listing = listing;
+    connected.listedAt = listedAt;
     for (const notice of listing.notices) this.#notice(notice);
     this.#tell((user) => user.onToolsChanged?.(name, listing.definitions));
   }
@@ -299,14 +299,14 @@ export class McpConnection {
     const what = cause instanceof CallTimeout ? `no answer within ${limitMs / 1000} s` : messageOf(cause);
     const diagnosis = error instanceof OpenError ? error.diagnosis : "";
     const reason = [cleanLine(what, 500), diagnosis].filter((part) => part !== "").join("; ");
-    this.#say({ status: "failed", error: reason });
+    this.#setState({ status: "failed", error: reason });
     return this.#error(`could not be reached: ${reason}`);
   }
 
   #needsSignIn(): ToolError {
     const { name } = this.#options.config;
     const message = "asks for a sign-in";
-    this.#say({ status: "needs-auth", error: message });
+    this.#setState({ status: "needs-auth", error: message });
     const advice = this.#tokenSource()
       ? "The program that runs this session provided no valid token."
       : `Only the user can do that: /mcp login ${name} in the session, or troupe mcp login ${name}`;
@@ -317,19 +317,19 @@ export class McpConnection {
     return this.#users().find(({ tokens }) => tokens?.canAsk())?.tokens;
   }
 
-  #lost(live: Live): void {
-    if (this.#live !== live) return;
-    this.#live = undefined;
-    void live.close();
-    const why = live.diagnosis();
-    this.#say({ status: "failed", error: why === "" ? "the connection was closed" : why });
+  #lost(connected: ListedClient): void {
+    if (this.#connected !== connected) return;
+    this.#connected = undefined;
+    void connected.close();
+    const why = connected.diagnosis();
+    this.#setState({ status: "failed", error: why === "" ? "the connection was closed" : why });
   }
 
-  async #drop(live: Live | undefined): Promise<void> {
-    if (live === undefined) return;
-    this.#live = undefined;
-    await live.close();
-    await live.client.close().catch(() => undefined);
+  async #drop(connected: ListedClient | undefined): Promise<void> {
+    if (connected === undefined) return;
+    this.#connected = undefined;
+    await connected.close();
+    await connected.client.close().catch(() => undefined);
   }
 
   /** A request over one pipe does not name its call; with calls of several users it is ambiguous. */
@@ -355,7 +355,7 @@ export class McpConnection {
     return this.#users().some((user) => (user[what] ?? false) !== false);
   }
 
-  #say(state: McpServerState): void {
+  #setState(state: McpServerState): void {
     this.#state = state;
     this.#tell((user) => user.onStatus?.(this.#options.config.name, state));
   }

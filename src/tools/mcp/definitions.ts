@@ -36,7 +36,7 @@ export async function listTools(
   const hasHeaders = transport.type !== "stdio" && client.getProtocolEra() === "modern";
   const found = new Map<string, McpToolDefinition>();
   const notices = new Set<string>();
-  const say = (notice: string): void => {
+  const addNotice = (notice: string): void => {
     if (notices.size < MAX_NOTICES) notices.add(`MCP server ${server}: ${notice}`);
   };
   let cursor: string | undefined;
@@ -46,18 +46,18 @@ export async function listTools(
     for (const tool of tools) {
       if (found.size >= MAX_TOOLS_PER_SERVER) break;
       const read = readDefinition(tool, { server, hasHeaders });
-      if (typeof read === "string") say(read);
+      if (typeof read === "string") addNotice(read);
       else if (found.has(read.name))
-        say(`the tool ${cleanLine(read.name, 80)} is listed twice; the first one is used.`);
+        addNotice(`the tool ${cleanLine(read.name, 80)} is listed twice; the first one is used.`);
       else found.set(read.name, read);
     }
     if (found.size >= MAX_TOOLS_PER_SERVER && (nextCursor !== undefined || tools.length > found.size)) {
-      say(`it lists more than ${MAX_TOOLS_PER_SERVER} tools; the others are not used.`);
+      addNotice(`it lists more than ${MAX_TOOLS_PER_SERVER} tools; the others are not used.`);
       break;
     }
     if (nextCursor === undefined || nextCursor === cursor) break;
     if (pages === MAX_PAGES) {
-      say(`its list of tools has more than ${MAX_PAGES} pages; the others are not used.`);
+      addNotice(`its list of tools has more than ${MAX_PAGES} pages; the others are not used.`);
       break;
     }
     cursor = nextCursor;

@@ -71,13 +71,13 @@ export async function dialAddresses(url: URL, endpoint: HttpEndpoint): Promise<r
   const host = hostOf(url);
   const isPrivateNamed = endpoint.privateHosts.has(host);
   const nameRefusal = refusalOfName(host, { allowLocalhost: isPrivateNamed });
-  if (nameRefusal !== undefined) throw refused(host, nameRefusal);
+  if (nameRefusal !== undefined) throw addressError(host, nameRefusal);
   const literal = parseAddress(host);
   const addresses = literal ? [{ address: host, family: literal.length === 4 ? 4 : 6 }] : await resolve(host);
   for (const { address } of addresses) {
     const reason = refusalOf(address);
     const isNear = ["loopback", "private"].includes(addressKind(address));
-    if (reason !== undefined && !(isPrivateNamed && isNear)) throw refused(host, reason);
+    if (reason !== undefined && !(isPrivateNamed && isNear)) throw addressError(host, reason);
   }
   return addresses;
 }
@@ -92,7 +92,7 @@ export function hostOf(url: URL): string {
   return url.hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }
 
-function refused(host: string, reason: string): EndpointError {
+function addressError(host: string, reason: string): EndpointError {
   const remedy = "Addresses of this machine or its network are allowed only if the user's own settings name them.";
   return new EndpointError(`${host} is ${reason}. ${remedy}`);
 }

@@ -44,7 +44,7 @@ function punycode(text: string): string {
       if (point < code) delta++;
       if (point !== code) continue;
       output += digitsOf(delta, bias);
-      bias = adapted(delta, { count: handled + 1, isFirst: handled === basic.length });
+      bias = adaptBias(delta, { count: handled + 1, isFirst: handled === basic.length });
       delta = 0;
       handled++;
     }
@@ -68,7 +68,7 @@ function digitsOf(delta: number, bias: number): string {
   }
 }
 
-function adapted(delta: number, { count, isFirst }: { count: number; isFirst: boolean }): number {
+function adaptBias(delta: number, { count, isFirst }: { count: number; isFirst: boolean }): number {
   let rest = Math.floor(delta / (isFirst ? 700 : 2));
   rest += Math.floor(rest / count);
   let bias = 0;

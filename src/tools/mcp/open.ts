@@ -122,7 +122,7 @@ async function attempt(request: OpenRequest, isLegacy: boolean): Promise<OpenCli
   signal.addEventListener("abort", stop, { once: true });
   try {
     signal.throwIfAborted();
-    await Promise.race([client.connect(carrier.transport, { timeout: LIBRARY_MS, signal }), aborted(signal)]);
+    await Promise.race([client.connect(carrier.transport, { timeout: LIBRARY_MS, signal }), rejectOnAbort(signal)]);
     const era = client.getProtocolEra();
     const tasks = new TaskMessages();
     tasks.listen(carrier.transport);
@@ -145,7 +145,7 @@ async function attempt(request: OpenRequest, isLegacy: boolean): Promise<OpenCli
   }
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
 
@@ -247,7 +247,7 @@ async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<
   const authProvider = tokens ? undefined : await base.authProvider?.(config);
   const library = await import("@modelcontextprotocol/client");
   const watched = watchRefusals(guarded.fetch, endpoint.url.href, (refusal) => authProvider?.onRefused?.(refusal));
-  const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : watched;
+  const fetch = tokens ? await withToken(request, tokens, guarded.fetch) : watched;
   const options = { fetch, ...defined({ authProvider }) };
   const transport =
     type === "http"
@@ -267,7 +267,7 @@ async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<
 }
 
 /** Pauses all time limits while the host signs a user in. */
-async function authorised(
+async function withToken(
   { config, whileAsking }: OpenRequest,
   { held, requestToken }: NonNullable<OpenRequest["tokens"]>,
   fetch: FetchLike,

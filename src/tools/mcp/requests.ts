@@ -105,11 +105,11 @@ export async function answerRequests(client: Client, options: RequestsOptions): 
     }));
   if (options.offers.elicit)
     client.setRequestHandler("elicitation/create", ({ params }) =>
-      ask((call) => elicited(params, { call, serverName: options.serverName })),
+      ask((call) => answerElicitation(params, { call, serverName: options.serverName })),
     );
   if (options.offers.sample)
     client.setRequestHandler("sampling/createMessage", ({ params }) =>
-      ask((call) => sampled(params, { call, serverName: options.serverName })),
+      ask((call) => answerSampling(params, { call, serverName: options.serverName })),
     );
 }
 
@@ -119,8 +119,8 @@ export async function answerInput(
   asked: Asked,
 ): Promise<unknown> {
   const { whileAsking } = asked.call;
-  if (method === "elicitation/create") return whileAsking(() => elicited(params, asked));
-  if (method === "sampling/createMessage") return whileAsking(() => sampled(params, asked));
+  if (method === "elicitation/create") return whileAsking(() => answerElicitation(params, asked));
+  if (method === "sampling/createMessage") return whileAsking(() => answerSampling(params, asked));
   throw new Error(`The server asked for ${cleanText(method, 100)}, which is not supported.`);
 }
 
@@ -129,7 +129,7 @@ interface Asked {
   readonly serverName: string;
 }
 
-async function elicited(params: unknown, { call, serverName }: Asked): Promise<ElicitResult> {
+async function answerElicitation(params: unknown, { call, serverName }: Asked): Promise<ElicitResult> {
   const request = readElicitation(params, { call, serverName });
   if (typeof request === "string") throw new Error(request);
   const { action, content } = (await call.answerers.elicit?.(request, call.signal)) ?? { action: "decline" as const };
@@ -182,7 +182,7 @@ type SampleMessage = {
   stopReason?: string;
 };
 
-async function sampled(params: unknown, { call, serverName }: Asked): Promise<SampleMessage> {
+async function answerSampling(params: unknown, { call, serverName }: Asked): Promise<SampleMessage> {
   const request = readSampling(params, serverName, call.toolCallId);
   if (typeof request === "string") throw new Error(request);
   if (call.answerers.sample === undefined) throw new Error("Sampling is not available in this session.");

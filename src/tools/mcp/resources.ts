@@ -16,9 +16,9 @@ export const listMcpResources = defineTool({
   description: listDescription,
   input: z.object({ server: z.string().max(256).optional().describe("Only this server") }),
   access: ({ server }, context: ToolContext) =>
-    chosen(context, server).map(({ config }) => access(config.name, "list_mcp_resources")),
+    chooseServers(context, server).map(({ config }) => access(config.name, "list_mcp_resources")),
   async run({ server }, context: ToolContext) {
-    const lists = await Promise.all(chosen(context, server).map((one) => one.listResources(context.signal)));
+    const lists = await Promise.all(chooseServers(context, server).map((one) => one.listResources(context.signal)));
     const all = lists.flat();
     const lines = all
       .slice(0, MAX_LISTED)
@@ -39,7 +39,7 @@ export const readMcpResource = defineTool({
   }),
   access: ({ server, uri }) => access(server, "read_mcp_resource", { uri }),
   async run({ server, uri }, context: ToolContext) {
-    const [found] = chosen(context, server);
+    const [found] = chooseServers(context, server);
     if (found === undefined) throw new ToolError(`There is no MCP server ${server} with resources.`);
     const { text, leftOut } = await found.readResource(uri, context.signal);
     const notes = leftOut.map((part) => `[${part}: not shown]`);
@@ -50,7 +50,7 @@ export const readMcpResource = defineTool({
 
 export const resourceTools: readonly Tool[] = [listMcpResources, readMcpResource];
 
-function chosen({ mcp }: ToolContext, name: string | undefined): readonly McpServerPort[] {
+function chooseServers({ mcp }: ToolContext, name: string | undefined): readonly McpServerPort[] {
   const servers = mcp?.servers().filter((server) => server.hasResources()) ?? [];
   if (name === undefined) return servers;
   const found = servers.filter(({ config }) => config.name === name);

@@ -129,7 +129,7 @@ class Reader {
   private escape(): Node {
     const letter = this.next();
     if (letter === "b") return { kind: "boundary" };
-    return { kind: "character", test: escaped(letter) };
+    return { kind: "character", test: testOfEscape(letter) };
   }
 
   private set(): Test {
@@ -137,7 +137,7 @@ class Reader {
     const tests: Test[] = [];
     while (tests.length === 0 || this.peek() !== "]") {
       const first = this.next();
-      if (first === "\\") tests.push(escaped(this.next()));
+      if (first === "\\") tests.push(testOfEscape(this.next()));
       else if (this.peek() === "-" && this.text[this.at + 1] !== "]" && this.text[this.at + 1] !== undefined) {
         this.next();
         const last = codeOf(this.next());
@@ -175,7 +175,7 @@ const isWord: Test = (code) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigit(code) || code === 95;
 
 /** The pattern is in lower case, so `\W` and similar classes cannot be distinguished; they are rarely used. */
-function escaped(letter: string): Test {
+function testOfEscape(letter: string): Test {
   if (letter === "w") return isWord;
   if (letter === "d") return isDigit;
   if (letter === "s") return (code) => /\s/.test(String.fromCharCode(code));

@@ -129,7 +129,7 @@ function answer({ pattern, limit }: z.infer<typeof input>, { tools, isLoaded, lo
   const head = `${plural(shown.length, "tool")} found, callable from now on${fresh.length < shown.length ? " (some were before)" : ""}.`;
   const rest = found.length - shown.length;
   const more = rest > 0 ? [`[${rest} more ${rest === 1 ? "match" : "matches"} not shown; narrow the pattern.]`] : [];
-  return { content: [...note, head, ...described(shown), ...more].join("\n") };
+  return { content: [...note, head, ...describeTools(shown), ...more].join("\n") };
 }
 
 const MAX_SEARCHED_CHARACTERS = 2000;
@@ -178,7 +178,7 @@ const MAX_DESCRIPTION_CHARACTERS = 1000;
  * Describes the tools. Those beyond the limit are only named: their parameters are in the tool list of the next
  * request.
  */
-function described(tools: readonly Tool[]): string[] {
+function describeTools(tools: readonly Tool[]): string[] {
   let left = MAX_ANSWER_CHARACTERS;
   return tools.map(({ name, description: text, parameters }) => {
     const whole = JSON.stringify({ name, description: clip(text, MAX_DESCRIPTION_CHARACTERS), parameters });

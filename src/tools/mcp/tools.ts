@@ -54,7 +54,7 @@ export function mcpTools(offered: readonly ToolServer[], options: McpToolsOption
     options.reservedNames,
   );
   return pairs.map(({ server, definition }, index) =>
-    mcpTool({ name: names[index] ?? "", server, definition, options, inOrder: released() }),
+    mcpTool({ name: names[index] ?? "", server, definition, options, inOrder: inReleaseOrder() }),
   );
 }
 
@@ -68,7 +68,7 @@ interface Offer {
 }
 
 /** Checks run at the same time; each result is released after those of earlier checks. */
-function released(): Offer["inOrder"] {
+function inReleaseOrder(): Offer["inOrder"] {
   let earlier: Promise<unknown> = Promise.resolve();
   return async (check) => {
     const before = earlier;
@@ -93,11 +93,11 @@ function mcpTool(offer: Offer): Tool {
     timeoutMs: PERSON_TIMEOUT_MS,
     origin: { kind: "mcp", serverName: definition.server, toolName: definition.name },
     ...defined({ deferral: server.config.deferTools }),
-    bind: (rawArguments) => bound(offer, rawArguments),
+    bind: (rawArguments) => bindCall(offer, rawArguments),
   };
 }
 
-function bound(offer: Offer, rawArguments: unknown): BoundCall {
+function bindCall(offer: Offer, rawArguments: unknown): BoundCall {
   const given = rawArguments ?? {};
   if (!isObject(given)) throw new ToolError(`Bad arguments for ${offer.name}: give an object.`);
   const { definition } = offer;

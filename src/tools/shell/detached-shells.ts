@@ -23,7 +23,7 @@ export class DetachedShells {
   readonly #disk: Disk;
   readonly #readUntil = new Map<string, number>();
   /** Commands that ended during this process and were not reported yet. */
-  readonly #news = new Map<string, FinishedCommand>();
+  readonly #finished = new Map<string, FinishedCommand>();
   readonly #onFinished: (finished: FinishedCommand) => void;
 
   constructor(options: ShellsOptions, onFinished: (finished: FinishedCommand) => void) {
@@ -94,7 +94,7 @@ export class DetachedShells {
     const { log, pid, exitCode, running } = this.find(shellId) ?? before;
     const { text, next } = readDetachedLog(log, this.#readUntil.get(log) ?? 0);
     this.#readUntil.set(log, next);
-    if (!running) this.#news.delete(shellId);
+    if (!running) this.#finished.delete(shellId);
     if (exitCode !== undefined) return { shellId, state: "exited", output: text, exitCode };
     if (!running) return { shellId, state: "stopped", output: text };
     return { shellId, state: "detached", output: text, pid, log };
@@ -109,7 +109,7 @@ export class DetachedShells {
           "list_bash shows what still runs.",
       );
     }
-    this.#news.delete(shellId);
+    this.#finished.delete(shellId);
     await this.#sweep();
     return { shellId, state: "stopped", output: "" };
   }
@@ -122,18 +122,18 @@ export class DetachedShells {
 
   /** Returns each only once. */
   takeFinished(): FinishedCommand[] {
-    const news = [...this.#news.values()];
-    this.#news.clear();
-    return news;
+    const finished = [...this.#finished.values()];
+    this.#finished.clear();
+    return finished;
   }
 
   #ended({ command, description = "" }: ShellRequest, shellId: string): void {
     const exitCode = this.find(shellId)?.exitCode;
     const about = { shellId, command, description, ...defined({ exitCode }) };
     const finished: FinishedCommand = { mode: "detached", ...about };
-    this.#news.set(shellId, finished);
+    this.#finished.set(shellId, finished);
     setImmediate(() => {
-      if (this.#news.has(shellId)) this.#onFinished(finished);
+      if (this.#finished.has(shellId)) this.#onFinished(finished);
     });
   }
 

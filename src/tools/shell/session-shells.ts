@@ -79,7 +79,7 @@ class SessionShells implements Shells {
     const { maxRunMs } = this.#options;
     if (maxRunMs !== undefined) limitRun(shell, command, { maxRunMs, stamp: this.#stamp });
     void command.ended.then(() => setImmediate(() => this.#announce(shell, command)));
-    const said = { ...this.#said(kept), ...warning };
+    const said = { ...this.#warningOfFiles(kept), ...warning };
     if (request.mode === "async") {
       command.background = true;
       return { shellId: shell.id, state: "running", output: "", ...said };
@@ -126,7 +126,7 @@ class SessionShells implements Shells {
       else await signalFamily(family, "SIGINT");
     }
     await this.#settled(shell.commands.at(-1)?.ended, request);
-    return { ...this.#reportAll(shell), ...this.#said(kept) };
+    return { ...this.#reportAll(shell), ...this.#warningOfFiles(kept) };
   }
 
   async stop(shellId: string): Promise<ShellReply> {
@@ -197,7 +197,7 @@ class SessionShells implements Shells {
     return this.#folders.get(shell) ?? { cwd: shell.cwd, roots: [] };
   }
 
-  #said(kept: StoredFiles | undefined): Warning {
+  #warningOfFiles(kept: StoredFiles | undefined): Warning {
     return this.#warn(kept?.notice) ? { warning: kept?.notice ?? "" } : {};
   }
 
@@ -270,7 +270,7 @@ class SessionShells implements Shells {
     const shellId = request.shellId ?? this.#nextId();
     if (this.#shells.has(shellId)) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     const { reply, prepared } = await this.#detached.run(request, { shellId, onEnd: () => kept?.settle("anyone") });
-    return { ...reply, ...this.#said(kept), ...this.#warningOf(prepared) };
+    return { ...reply, ...this.#warningOfFiles(kept), ...this.#warningOf(prepared) };
   }
 
   #track(work: Promise<void> | undefined): void {

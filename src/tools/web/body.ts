@@ -55,11 +55,11 @@ async function unpackDeflate(response: IncomingMessage, zlib: typeof import("nod
   if (first.done) return Readable.from([]);
   const head: Buffer = first.value;
   const isBare = ((head[0] ?? 0) & 0x0f) !== 8;
-  const whole = Readable.from(prepended(head, source));
+  const whole = Readable.from(prepend(head, source));
   return through(whole, isBare ? zlib.createInflateRaw() : zlib.createInflate());
 }
 
-async function* prepended(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+async function* prepend(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   yield head;
   for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
 }

@@ -47,7 +47,9 @@ async function follow(first: URL, access: WebAccess, signal: AbortSignal): Promi
     const response = await get(url, { addresses, access, signal });
     const location = isRedirect(response) ? response.headers.location : undefined;
     if (location === undefined) {
-      const { bytes, isCut } = await readBody(response, signal).catch((cause: unknown) => failed(url, cause, signal));
+      const { bytes, isCut } = await readBody(response, signal).catch((cause: unknown) =>
+        throwFetchError(url, cause, signal),
+      );
       const contentType = response.headers["content-type"] ?? "";
       return { kind: "page", url, status: response.statusCode ?? 0, contentType, bytes, isCut };
     }
@@ -81,10 +83,10 @@ async function get(url: URL, { addresses, access, signal }: Dial): Promise<Incom
   };
   return new Promise<IncomingMessage>((resolve, reject) => {
     request(url, options, resolve).on("error", reject).end();
-  }).catch((cause: unknown) => failed(url, cause, signal));
+  }).catch((cause: unknown) => throwFetchError(url, cause, signal));
 }
 
-function failed(url: URL, cause: unknown, signal: AbortSignal): never {
+function throwFetchError(url: URL, cause: unknown, signal: AbortSignal): never {
   if (signal.aborted) throw signal.reason;
   if (cause instanceof ToolError) throw cause;
   const detail = cause instanceof Error ? ("code" in cause && String(cause.code)) || cause.message : String(cause);

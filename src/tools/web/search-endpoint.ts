@@ -35,7 +35,7 @@ export function endpointSearch(options: EndpointOptions): WebSearch {
       const timeout = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
       const request = engine.request(query, options);
       const { response, text } = await exchange(request, options, AbortSignal.any([signal, timeout])).catch(
-        (cause: unknown) => failed(cause, options, { signal, timeout }),
+        (cause: unknown) => searchError(cause, options, { signal, timeout }),
       );
       const { statusCode = 0 } = response;
       if (statusCode !== 200) throw refusal(response, text, options);
@@ -62,7 +62,7 @@ async function exchange(
   return { response, text: bytes.toString() };
 }
 
-function failed(
+function searchError(
   cause: unknown,
   { engine, url, timeoutMs = TIMEOUT_MS }: EndpointOptions,
   { signal, timeout }: { signal: AbortSignal; timeout: AbortSignal },

@@ -42,7 +42,7 @@ export async function allowedAddresses(url: URL, access: WebAccess): Promise<rea
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const allowLocalhost = access.allowLocalhost ?? false;
   const nameRefusal = refusalOfName(host, { allowLocalhost });
-  if (nameRefusal !== undefined) throw refused(url, nameRefusal);
+  if (nameRefusal !== undefined) throw notFetchedError(url, nameRefusal);
   const literal = parseAddress(host);
   const addresses = literal
     ? [{ address: host, family: literal.length === 4 ? 4 : 6 }]
@@ -52,7 +52,7 @@ export async function allowedAddresses(url: URL, access: WebAccess): Promise<rea
   if (addresses.length === 0) throw new ToolError(`The name ${host} has no address.`);
   for (const { address } of addresses) {
     const reason = refusalOf(address, { allowLocalhost }) ?? ownRefusal(address, access);
-    if (reason !== undefined) throw refused(url, literal ? reason : `${reason} (${address})`);
+    if (reason !== undefined) throw notFetchedError(url, literal ? reason : `${reason} (${address})`);
   }
   return addresses;
 }
@@ -63,7 +63,7 @@ function ownRefusal(address: string, { allowLocalhost = false, ownAddresses }: W
   return isOwnAddress(address, ownAddresses?.()) ? "an address of this machine" : undefined;
 }
 
-function refused(url: URL, reason: string): ToolError {
+function notFetchedError(url: URL, reason: string): ToolError {
   return new ToolError(
     `Not fetched: ${url.host} is ${reason}. Only the public Internet can be reached with this tool.`,
     {

@@ -66,7 +66,7 @@ async function show(page: Extract<Fetched, { kind: "page" }>, call: Input, signa
   ];
   const cutNote = isCut || converted.isCut ? ["[The page is too large; its end was not read.]"] : [];
   const { part, end } = pageOf(text, call);
-  return { content: [...head, "", part, ...rest({ call, end, total: text.length }), ...cutNote].join("\n") };
+  return { content: [...head, "", part, ...rangeNote({ call, end, total: text.length }), ...cutNote].join("\n") };
 }
 
 async function failure(url: URL, status: number, text: string): Promise<ToolError> {
@@ -90,7 +90,7 @@ function pageOf(text: string, { start_index: start, max_length }: Input): { part
   return { part: text.slice(start, end), end };
 }
 
-function rest({ call, end, total }: { call: Input; end: number; total: number }): string[] {
+function rangeNote({ call, end, total }: { call: Input; end: number; total: number }): string[] {
   if (end < total) return ["", `[Characters ${call.start_index} to ${end} of ${total}; more at start_index=${end}.]`];
   return call.start_index > 0 ? ["", `[Characters ${call.start_index} to ${total}; this is the end.]`] : [];
 }

@@ -1,5 +1,5 @@
 /** The methods of the dashboard for the cluster of a database. They call what `troupe cluster` calls. */
-import { clip, fenced, visible } from "../../lib/text.ts";
+import { clip, fenceText, visible } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { permissionText } from "../../protocol/permission-text.ts";
 import { abortWork, answerRequest, type Cluster, retryWork } from "../../runtime/cluster/cluster.ts";
@@ -88,7 +88,7 @@ function wordsOf(data: RequestRow["data"]): Words {
       return {
         kind: "question",
         title: "Question",
-        text: fenced(visible(clip(question, MAX_TEXT))),
+        text: fenceText(visible(clip(question, MAX_TEXT))),
         choices,
         allowFreeform,
       };

@@ -14,7 +14,7 @@ import { inProcessTransport } from "../../server/in-process-transport.ts";
 import type { SearchQuery } from "../../store/index/index-sqlite.ts";
 import { linePage } from "../../store/postgres/line-pages.ts";
 import type { LogSource } from "../log-source.ts";
-import type { DatabaseSessions } from "../places.ts";
+import type { DatabaseSessions } from "../session-locator.ts";
 import type { Connection } from "./connection.ts";
 import { type RequestListener, WatchedRows } from "./watched-rows.ts";
 

@@ -1,10 +1,10 @@
 /** The part of the dashboard for a database: its sessions, and the methods of the view of workers. Loaded only with a database. */
 import { checkDatabaseUrl } from "../../store/postgres/database-errors.ts";
 import type { OwnMethod } from "../calls.ts";
-import type { Places } from "../places.ts";
-import type { SessionPlace } from "../session-place.ts";
+import type { SessionLocation } from "../session-location.ts";
+import type { SessionLocator } from "../session-locator.ts";
+import { clusterLocation } from "./cluster-location.ts";
 import { clusterMethods } from "./cluster-methods.ts";
-import { clusterPlace } from "./cluster-place.ts";
 import { ClusterSessions, type ClusterSessionsOptions } from "./cluster-sessions.ts";
 import { Connection } from "./connection.ts";
 
@@ -13,7 +13,7 @@ export interface WebCluster {
   readonly name: string;
   readonly methods: Readonly<Record<string, OwnMethod>>;
   readonly sessions: ClusterSessions;
-  place(places: Places): SessionPlace;
+  location(locator: SessionLocator): SessionLocation;
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export function webCluster(options: ClusterSessionsOptions): WebCluster {
     name: `${host}${decodeURIComponent(pathname)}`,
     methods: clusterMethods(connection),
     sessions,
-    place: (places) => clusterPlace(connection, places),
+    location: (locator) => clusterLocation(connection, locator),
     async close() {
       await sessions.close();
       await connection.close();

@@ -19,7 +19,7 @@ export async function* serverMessages(body: ReadableStream<Uint8Array>): AsyncGe
       const blocks = pieces.join("").split("\n\n");
       pieces = [blocks.pop() ?? ""];
       for (const block of blocks) {
-        const message = parsed(block);
+        const message = parseBlock(block);
         if (message) yield message;
       }
     }
@@ -28,7 +28,7 @@ export async function* serverMessages(body: ReadableStream<Uint8Array>): AsyncGe
   }
 }
 
-function parsed(block: string): ServerMessage | undefined {
+function parseBlock(block: string): ServerMessage | undefined {
   const field = (name: string): string | undefined => {
     const line = block.split("\n").find((one) => one.startsWith(`${name}: `));
     return line?.slice(name.length + 2);

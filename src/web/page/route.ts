@@ -19,7 +19,7 @@ const tabs: ReadonlySet<string> = new Set(["run", "changes", "cost", "memory"]);
 
 function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
-  const [view = "", id = "", tab = ""] = path.split("/").map((part) => decoded(part));
+  const [view = "", id = "", tab = ""] = path.split("/").map((part) => decodePart(part));
   const params = new URLSearchParams(query);
   const page = pages.find((one) => one.view === view);
   if (page) return { view: page.view };
@@ -54,7 +54,7 @@ export function go(to: Route): void {
   location.hash = addressOf(to);
 }
 
-function decoded(part: string): string {
+function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -4,7 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { AgentLanes } from "../../view/lanes.ts";
+import { AgentLanes } from "../../view/agent-lanes.ts";
 import { Replay } from "../../view/replay.ts";
 import { SessionView, type TodoRow } from "../../view/session-view.ts";
 import type { View } from "../../view/view.ts";

@@ -1,14 +1,14 @@
 /** Plans the answer to "What changed?": from git if a shell is offered, otherwise from the files in git's folder. */
 import { plural } from "../../../lib/text.ts";
 import { parseShell, type SourceLine } from "../project/evidence.ts";
-import { capped, cite, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
+import { cite, heading, inlineText, limitRows, list, writeAnswer } from "../write-answer.ts";
 import {
   answerTo,
   ask,
   glob,
-  globbed,
+  globHits,
   grep,
-  grepped,
+  grepHits,
   hindrances,
   linesOf,
   type Scene,
@@ -48,7 +48,7 @@ function plannedChanges(scene: Scene): UnderstudyStep {
     glob(CHANGELOGS),
   ]);
   if (look !== undefined) return look;
-  const changelog = globbed(scene, CHANGELOGS).paths[0];
+  const changelog = globHits(scene, CHANGELOGS).paths[0];
   const read = ask(scene, [
     ...(size > 0 ? [view(REFLOG, [Math.max(1, size - MAX_ENTRIES + 1), size])] : []),
     ...(changelog === undefined ? [] : [view(changelog, [1, 60])]),
@@ -89,7 +89,7 @@ function fromGit(seen: { log: string | undefined; status: string | undefined; st
       : status.length === 0
         ? "The working tree is clean: nothing differs from the last commit."
         : `${plural(status.length, "file")} ${status.length === 1 ? "differs" : "differ"} from the last commit (\`git status --short\`):`,
-    capped(rows, 30, "more files"),
+    limitRows(rows, 30, "more files"),
     stat.length === 0 ? [] : [`In sum: ${stat.at(-1)?.trim()} (\`git diff --stat HEAD\`).`],
     heading(
       "Last commits (`git log --oneline -10`)",
@@ -109,7 +109,7 @@ function fromFiles(scene: Scene, changelog: string | undefined): string {
   const branch =
     head.kind === "file" ? (/^ref: refs\/heads\/(.+)$/.exec(head.lines[0]?.text ?? "")?.[1] ?? "detached") : undefined;
   const at = branchCalls(scene)
-    .flatMap((call) => grepped(scene, call).hits)[0]
+    .flatMap((call) => grepHits(scene, call).hits)[0]
     ?.text.slice(0, 8);
   return writeAnswer([
     branch === undefined

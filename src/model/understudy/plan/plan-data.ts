@@ -11,7 +11,7 @@ import { describeGitLog } from "../project/describe-git-log.ts";
 import type { SourceLine } from "../project/evidence.ts";
 import { isEnding, type SyntaxFamily } from "../project/languages.ts";
 import { declarationsOf } from "../project/read-source.ts";
-import { capped, excerpt, heading, inlineCode, inlineText, list, writeAnswer } from "../write-answer.ts";
+import { excerpt, heading, inlineCode, inlineText, limitRows, list, writeAnswer } from "../write-answer.ts";
 import { ask, hindrances, linesOf, type Scene, type UnderstudyStep, view } from "./plan.ts";
 
 const MAX_PLACES = 3;
@@ -146,7 +146,7 @@ function describeLog(lines: readonly SourceLine[], size: string): Section[] {
   const span = times.length > 1 ? ` From ${times[0]} to ${times.at(-1)}.` : "";
   return [
     `The text is a log: ${size}; ${plural(errors.length, "line")} with errors, ${plural(warnings.length, "line")} with warnings.${span}`,
-    heading(`Errors by kind (${kinds.size})`, capped(rows, 12, "more kinds")),
+    heading(`Errors by kind (${kinds.size})`, limitRows(rows, 12, "more kinds")),
     heading(
       "First warnings",
       warnings.slice(0, 3).map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
@@ -163,14 +163,14 @@ function describeTrace(lines: readonly SourceLine[], size: string): Section[] {
     `The text holds a stack trace: ${size}, ${plural(frames.length, "frame")}.`,
     heading(
       "Message",
-      capped(
+      limitRows(
         messages.map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
         5,
       ),
     ),
     heading(
       "Innermost frames named",
-      capped(
+      limitRows(
         frames.slice(0, 6).map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
         6,
       ),
@@ -194,7 +194,7 @@ function describeJson(value: unknown): string[] {
   if (!isObject(value)) return [];
   return heading(
     "Keys",
-    capped(
+    limitRows(
       Object.entries(value).map(([key, inner]) => `- \`${key}\`: ${shapeOf(inner)}`),
       30,
       "more keys",
@@ -234,7 +234,7 @@ function describeCode(lines: readonly SourceLine[], size: string): Section[] | u
   const rows = best.found.map((one) => `- line ${one.line}  ${inlineCode(one.text)}`);
   return [
     `The text looks like code in ${names[best.family] ?? best.family}: ${size}.`,
-    heading("Declares", capped(rows, 30)),
+    heading("Declares", limitRows(rows, 30)),
   ];
 }
 
@@ -262,14 +262,14 @@ function describeText(whole: readonly SourceLine[], lines: readonly SourceLine[]
     `The text is prose or plain output: ${size}, ${plural(words, "word")}.`,
     heading(
       "Sections",
-      capped(
+      limitRows(
         headings.map((one) => `- line ${one.line}  ${inlineText(one.name, 100)}`),
         20,
       ),
     ),
     heading(
       "Lines that speak of errors",
-      capped(
+      limitRows(
         errors.map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
         8,
       ),

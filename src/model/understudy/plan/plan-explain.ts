@@ -14,14 +14,24 @@ import {
 } from "../project/languages.ts";
 import { type Declaration, declarationsIn, importsIn, leadingRemark } from "../project/read-source.ts";
 import type { Term } from "../terms.ts";
-import { capped, cite, excerpt, heading, hitRow, inlineCode, list, remarkRow, writeAnswer } from "../write-answer.ts";
+import {
+  cite,
+  excerpt,
+  heading,
+  hitRow,
+  inlineCode,
+  limitRows,
+  list,
+  remarkRow,
+  writeAnswer,
+} from "../write-answer.ts";
 import {
   answerTo,
   ask,
   glob,
-  globbed,
+  globHits,
   grep,
-  grepped,
+  grepHits,
   hindrances,
   linesOf,
   type PlannedCall,
@@ -64,7 +74,7 @@ export function planExplain(scene: Scene, question: ExplainQuestion): Understudy
   const search = candidatesFor(asked);
   const look = ask(scene, [search]) ?? ask(scene, unfold(scene, [search]));
   if (look !== undefined) return look;
-  const match = bestMatch(asked, globbed(scene, String(search.arguments.pattern)).paths);
+  const match = bestMatch(asked, globHits(scene, String(search.arguments.pattern)).paths);
   if (match === undefined) {
     const missing = `There is no file or folder \`${question.path}\` that I can see here; this is what I found by name instead.`;
     const preface = [question.preface, missing].filter((text) => text !== undefined).join("\n\n");
@@ -155,12 +165,12 @@ function describeFile(scene: Scene, path: string, question: ExplainQuestion): st
   const counted = Number(/(\d+)\s*$/.exec(count)?.[1] ?? Number.NaN);
   const size = Math.max(Number.isNaN(counted) ? 0 : counted, last);
   const language = languageOf(path);
-  const outlined = grepped(scene, outlineOf(path)).hits.map((hit) => ({ number: hit.line, text: hit.text }));
+  const outlined = grepHits(scene, outlineOf(path)).hits.map((hit) => ({ number: hit.line, text: hit.text }));
   const notes = hindrances(scene, ["view", "grep"]);
   if (lines.length === 0) return writeAnswer([question.preface, `I could not read \`${path}\`.`, notes]);
   const title = `**\`${path}\`** – ${plural(size, "line")}${language === undefined ? "" : `, ${language.name}`}${size > last ? ` (I read the first ${last} and searched the rest for declarations)` : ""}`;
   const users = usersOf(path)
-    .flatMap((call) => grepped(scene, call).hits)
+    .flatMap((call) => grepHits(scene, call).hits)
     .filter((hit) => hit.path !== path && !isForeign(hit.path));
   return writeAnswer([
     question.preface,
@@ -185,7 +195,7 @@ function contents(path: string, lines: readonly SourceLine[]): string[] {
   if (isProse(path))
     return heading(
       "Sections",
-      capped(
+      limitRows(
         declared.map((one) => `${"  ".repeat(Math.max(0, one.kind.length - 1))}- ${one.name} ${cite(path, one.line)}`),
         30,
         "more sections",
@@ -197,7 +207,7 @@ function contents(path: string, lines: readonly SourceLine[]): string[] {
   const hidden = declared.length - shown.length;
   const title = `Declares (${declared.length}${visible.length === declared.length || visible.length === 0 ? "" : `, ${visible.length} visible outside`})`;
   return heading(title, [
-    ...capped(
+    ...limitRows(
       shown.map((one) => declarationRow(path, one)),
       34,
     ),
@@ -224,7 +234,7 @@ function keysOf(path: string, lines: readonly SourceLine[]): string[] {
   });
   return rows.length === 0
     ? heading("Begins with", excerpt(path, lines.slice(0, 12)))
-    : heading("Keys", capped(rows, 24));
+    : heading("Keys", limitRows(rows, 24));
 }
 
 function importSection(path: string, lines: readonly SourceLine[]): string[] {
@@ -246,6 +256,6 @@ function userSection(path: string, users: readonly Hit[]): string[] {
   if (sorted.length === 0) return isCode(path) ? ["No other file imports it, as far as a text search can tell."] : [];
   return heading(
     `${isCode(path) ? "Imported" : "Mentioned"} by ${plural(sorted.length, "file")}`,
-    capped(sorted.map(hitRow), 10, "more files"),
+    limitRows(sorted.map(hitRow), 10, "more files"),
   );
 }

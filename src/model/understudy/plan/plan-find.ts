@@ -7,12 +7,12 @@ import type { Ranked } from "../project/rank.ts";
 import { attemptsFor, hitsOf, type SearchAttempt, strictly, withinNamed } from "../search.ts";
 import { isPlainName } from "../subject.ts";
 import { type Term, wholeName } from "../terms.ts";
-import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "../write-answer.ts";
+import { cite, excerpt, heading, hitRow, limitRows, writeAnswer } from "../write-answer.ts";
 import {
   ask,
   glob,
-  globbed,
-  grepped,
+  globHits,
+  grepHits,
   hindrances,
   linesOf,
   type PlannedCall,
@@ -58,7 +58,7 @@ export function planFind(scene: Scene, search: FindQuestion): UnderstudyStep {
     if (defined || (found.length > 0 && !(search.want !== "uses" && search.terms.every(isPlainName)))) break;
   }
   const shown = isAbsent(search, ranked) ? [] : toShow(ranked, search.want);
-  const look = ask(scene, shown.map(around)) ?? (ranked.length === 0 ? ask(scene, [glob("**/*")]) : undefined);
+  const look = ask(scene, shown.map(viewAround)) ?? (ranked.length === 0 ? ask(scene, [glob("**/*")]) : undefined);
   if (look !== undefined) return look;
   return {
     kind: "answer",
@@ -85,7 +85,7 @@ function toShow(ranked: readonly Ranked[], want: FindQuestion["want"]): Ranked[]
   return chosen;
 }
 
-function around(hit: Hit): PlannedCall {
+function viewAround(hit: Hit): PlannedCall {
   return view(hit.path, [Math.max(1, hit.line - BEFORE), hit.line + AFTER + 30]);
 }
 
@@ -101,12 +101,12 @@ function describe(scene: Scene, found: Findings): string {
   const { terms } = attempt;
   const wanted = search.terms.map((term) => `\`${term.text}\``).join(", ");
   const notes = hindrances(scene, ["grep", "view", "glob"]);
-  const files = globbed(scene, String(attempt.names.arguments.pattern)).paths.filter(
+  const files = globHits(scene, String(attempt.names.arguments.pattern)).paths.filter(
     (path) => !isForeign(path) && matchesName(path, terms),
   );
   const fileRows = heading(
     "Files with such a name",
-    capped(
+    limitRows(
       files.map((path) => `- \`${path}\``),
       6,
       "more files",
@@ -124,7 +124,7 @@ function describe(scene: Scene, found: Findings): string {
 
   const defining = ranked.filter((hit) => hit.defines);
   const uses = ranked.filter((hit) => !hit.defines);
-  const cut = grepped(scene, attempt.uses).cut;
+  const cut = grepHits(scene, attempt.uses).cut;
   const others = defining.filter((hit) => !shown.includes(hit));
   return writeAnswer([
     search.preface,
@@ -136,7 +136,7 @@ function describe(scene: Scene, found: Findings): string {
         block(hit, linesOf(scene, hit.path), search.want === "uses" ? 8 : shown.length === 1 ? 28 : AFTER),
       ),
     ),
-    heading("Also defined", capped(others.map(hitRow), search.want === "definition" ? 8 : 5, "more definitions")),
+    heading("Also defined", limitRows(others.map(hitRow), search.want === "definition" ? 8 : 5, "more definitions")),
     usesSection(
       uses.filter((hit) => !shown.includes(hit)),
       { want: search.want, cut, defined: defining.length > 0 },
@@ -210,7 +210,7 @@ function usesSection(
   );
   const tests = uses.filter((hit) => isTest(hit.path)).length;
   return heading(`${defined ? "Used in" : "Other mentions"}${tests > 0 ? " (tests last)" : ""}`, [
-    ...capped(rows, limit, "more files"),
+    ...limitRows(rows, limit, "more files"),
     ...(cut ? ["- … the search was cut; there are more"] : []),
   ]);
 }
@@ -252,7 +252,7 @@ function matchesName(path: string, terms: readonly Term[]): boolean {
 }
 
 function nothing(scene: Scene, wanted: string): string {
-  const files = globbed(scene, "**/*").paths.filter((path) => !isForeign(path));
+  const files = globHits(scene, "**/*").paths.filter((path) => !isForeign(path));
   if (!scene.tools.has("grep")) return `I cannot search for ${wanted} without the grep tool.`;
   const near = files.length === 0 ? undefined : nearest(wanted.replaceAll("`", ""), files.map(stemOf));
   const path = near === undefined ? undefined : files.find((file) => stemOf(file) === near);

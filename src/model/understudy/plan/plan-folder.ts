@@ -3,14 +3,14 @@ import { plural } from "../../../lib/text.ts";
 import { speakersFor } from "../project/folders.ts";
 import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";
 import { declarationsIn, leadingRemark, titleOf } from "../project/read-source.ts";
-import { capped, cite, heading, inlineText, list, remarkRow, writeAnswer } from "../write-answer.ts";
+import { cite, heading, inlineText, limitRows, list, remarkRow, writeAnswer } from "../write-answer.ts";
 import {
   ask,
+  entriesOf,
   glob,
-  globbed,
+  globHits,
   hindrances,
   linesOf,
-  listed,
   type Scene,
   type UnderstudyStep,
   unfold,
@@ -24,7 +24,7 @@ export function planFolder(scene: Scene, folder: string, preface: string | undef
   const all = `${folder}/**/*`;
   const look = ask(scene, [glob(all)]) ?? ask(scene, unfold(scene, [glob(all)]));
   if (look !== undefined) return look;
-  const found = globbed(scene, all);
+  const found = globHits(scene, all);
   const files = found.paths.filter((path) => !isForeign(path) || isForeign(`${folder}/x`));
   const speakers = speakersFor(folder, files);
   const direct = files.filter((path) => folderOf(path) === folder && (isCode(path) || isProse(path)));
@@ -58,7 +58,7 @@ interface FoundFolder {
 function describeFolder(scene: Scene, found: FoundFolder): string {
   const { folder, files, heads, preface } = found;
   const notes = hindrances(scene, ["view", "glob"]);
-  if (files.length === 0) return writeAnswer([preface, describeNames(folder, listed(scene, folder)), notes]);
+  if (files.length === 0) return writeAnswer([preface, describeNames(folder, entriesOf(scene, folder)), notes]);
   const languages = [...new Set(files.flatMap((path) => languageOf(path)?.name ?? []))];
   const lead = heads[0] === undefined ? [] : remarkRow(heads[0], leadingRemark(heads[0], linesOf(scene, heads[0])));
   const count = `${found.cut ? "at least " : ""}${plural(Math.max(found.total, files.length), "file")}`;
@@ -68,9 +68,9 @@ function describeFolder(scene: Scene, found: FoundFolder): string {
   return writeAnswer([
     preface,
     [`**\`${folder}/\`** – ${count}; ${list(languages, 5)}`, ...lead],
-    heading("Files", capped(rows, 24, "more files")),
+    heading("Files", limitRows(rows, 24, "more files")),
     testsRow(direct.filter(isTest)),
-    heading("Folders inside", capped(folders, 16, "more folders")),
+    heading("Folders inside", limitRows(folders, 16, "more folders")),
     notes,
   ]);
 }

@@ -2,7 +2,7 @@
 import { baseName, folderOf, isForeign } from "../project/languages.ts";
 import { hitsOf, strictly } from "../search.ts";
 import type { Term } from "../terms.ts";
-import { ask, glob, globbed, type PlannedCall, type Scene, type UnderstudyStep, unfold } from "./plan.ts";
+import { ask, glob, globHits, type PlannedCall, type Scene, type UnderstudyStep, unfold } from "./plan.ts";
 import { planExplain } from "./plan-explain.ts";
 import { type FindQuestion, planFind } from "./plan-find.ts";
 
@@ -28,7 +28,7 @@ function mayBeFile(term: Term): boolean {
 
 /** Returns the file nearest to the root. Lock files count; files in foreign folders do not. */
 function fileNamed(scene: Scene, term: Term, named: PlannedCall): string | undefined {
-  return globbed(scene, String(named.arguments.pattern))
+  return globHits(scene, String(named.arguments.pattern))
     .paths.filter((path) => baseName(path) === term.text && !isForeign(`${folderOf(path)}/x`))
     .sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1))[0];
 }

@@ -13,9 +13,9 @@ import { list } from "../write-answer.ts";
 import {
   ask,
   glob,
-  globbed,
+  globHits,
   grep,
-  grepped,
+  grepHits,
   hindrances,
   linesOf,
   type PlannedCall,
@@ -43,9 +43,9 @@ export function planPart(scene: Scene, folder: string): UnderstudyStep {
   const searches = importSearches(folder);
   const look = ask(scene, [all, ...searches]) ?? ask(scene, unfold(scene, [all, ...searches]));
   if (look !== undefined) return look;
-  const found = globbed(scene, `${folder}/**/*`);
+  const found = globHits(scene, `${folder}/**/*`);
   const files = found.paths.filter((path) => !isForeign(path));
-  const hits = searches.flatMap((search) => grepped(scene, search).hits);
+  const hits = searches.flatMap((search) => grepHits(scene, search).hits);
   const heads = mainFiles(folder, files, hits);
   const read = ask(scene, heads.map(head));
   if (read !== undefined) return read;

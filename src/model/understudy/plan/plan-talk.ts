@@ -3,7 +3,7 @@
 import { plural } from "../../../lib/text.ts";
 import type { Message } from "../../../protocol/message.ts";
 import { exchangesIn } from "../project/evidence.ts";
-import { capped, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
+import { heading, inlineText, limitRows, list, writeAnswer } from "../write-answer.ts";
 import type { UnderstudyStep } from "./plan.ts";
 
 const ABILITIES = [
@@ -58,7 +58,7 @@ export function recap(messages: readonly Message[], prompts: readonly string[]):
     `${plural(prompts.length - 1, "request")} so far, ${plural(seen.length, "tool call")}.`,
     heading(
       "What was asked",
-      capped(
+      limitRows(
         prompts.slice(0, -1).map((prompt) => `- ${firstOf(prompt)}`),
         20,
         "more requests",
@@ -66,7 +66,7 @@ export function recap(messages: readonly Message[], prompts: readonly string[]):
     ),
     heading(
       "How the answers began",
-      capped(
+      limitRows(
         answers.map((text) => `- ${firstOf(text)}`),
         20,
         "more answers",

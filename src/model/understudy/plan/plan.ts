@@ -122,7 +122,7 @@ export function viewed(scene: Scene, path: string, range?: readonly [number, num
 }
 
 /** Returns the entries of a folder, if an answered view shows them. */
-export function listed(scene: Scene, path: string): readonly string[] {
+export function entriesOf(scene: Scene, path: string): readonly string[] {
   const views = scene.exchanges.filter((exchange) => exchange.name === "view" && exchange.arguments.path === path);
   return views.map(parseView).flatMap((seen) => (seen.kind === "folder" ? seen.entries : []));
 }
@@ -141,12 +141,12 @@ export function wholeLinesOf(scene: Scene, path: string): SourceLine[] {
   return mergeLines(parts);
 }
 
-export function globbed(scene: Scene, pattern: string): Paths {
+export function globHits(scene: Scene, pattern: string): Paths {
   return parsePaths(unfolded(scene, answerTo(scene, glob(pattern))));
 }
 
 /** Returns the hits. Absolute paths become relative to the project. */
-export function grepped(scene: Scene, call: PlannedCall): Hits {
+export function grepHits(scene: Scene, call: PlannedCall): Hits {
   const { hits, cut } = parseHits(unfolded(scene, answerTo(scene, call)));
   const root = rootOf(scene, parseHits(answerTo(scene, call)).hits);
   return { hits: root === undefined ? hits : hits.map((hit) => ({ ...hit, path: beneath(root, hit.path) })), cut };

@@ -1,6 +1,6 @@
 /** Describes a diff from the input: files and lines, added and removed names, and what a reviewer looks for first. */
 import { plural } from "../../../lib/text.ts";
-import { capped, heading, inlineCode, list } from "../write-answer.ts";
+import { heading, inlineCode, limitRows, list } from "../write-answer.ts";
 import type { SourceLine } from "./evidence.ts";
 import { isCode, isTest, languageOf } from "./languages.ts";
 import { declarationsOf } from "./read-source.ts";
@@ -22,11 +22,11 @@ export function describeDiff(lines: readonly SourceLine[], size: string): (strin
   const marked = files.flatMap((file) => file.plus.filter((line) => REMINDER.test(line.text)));
   return [
     `The text is a diff: ${size}; ${plural(files.length, "file")}, +${sum("plus")} −${sum("minus")}.`,
-    heading("Files", capped(rows, 30, "more files")),
+    heading("Files", limitRows(rows, 30, "more files")),
     heading("Names", namesIn(files)),
     heading(
       "Added lines with a reminder or a conflict",
-      capped(
+      limitRows(
         marked.map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
         8,
       ),
@@ -50,8 +50,8 @@ function filesIn(lines: readonly SourceLine[]): ChangedFile[] {
 
 /** Returns declarations that are added, removed, or on a changed line. */
 function namesIn(files: readonly ChangedFile[]): string[] {
-  const added = new Set(files.flatMap((file) => declared(file.path, file.plus)));
-  const removed = new Set(files.flatMap((file) => declared(file.path, file.minus)));
+  const added = new Set(files.flatMap((file) => declarationsIn(file.path, file.plus)));
+  const removed = new Set(files.flatMap((file) => declarationsIn(file.path, file.minus)));
   const row = (title: string, names: readonly string[]) =>
     names.length === 0
       ? []
@@ -77,7 +77,7 @@ function namesIn(files: readonly ChangedFile[]): string[] {
   ];
 }
 
-function declared(path: string, lines: readonly SourceLine[]): string[] {
+function declarationsIn(path: string, lines: readonly SourceLine[]): string[] {
   const family = languageOf(path)?.family;
   if (family === undefined || family === "prose" || family === "data") return [];
   return declarationsOf(family, lines).map((one) => one.name);

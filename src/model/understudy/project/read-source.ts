@@ -124,13 +124,13 @@ export function firstParagraph(lines: readonly SourceLine[]): Remark | undefined
     else if (paragraph.length > 0) break;
   }
   const first = paragraph[0];
-  return first === undefined ? undefined : { text: sentence(joined(paragraph)), line: first.number };
+  return first === undefined ? undefined : { text: sentence(joinLines(paragraph)), line: first.number };
 }
 
 const SHORT_SENTENCE = 40;
 const MAX_REMARK_CHARACTERS = 1000;
 
-function joined(paragraph: readonly SourceLine[]): string {
+function joinLines(paragraph: readonly SourceLine[]): string {
   const text = paragraph
     .slice(0, 30)
     .map((line) => line.text)
@@ -166,7 +166,7 @@ function remarkFrom(block: readonly SourceLine[]): Remark | undefined {
     (line, index) => index > from && (line.text === "" || /^(@\w+|-{3,}|={3,})/.test(line.text)),
   );
   const paragraph = block.slice(from, stop < 0 ? undefined : stop);
-  const text = sentence(plain(joined(paragraph).replace(/[-=*#~]{3,}/g, " ")));
+  const text = sentence(plain(joinLines(paragraph).replace(/[-=*#~]{3,}/g, " ")));
   return text.includes(" ") ? { text, line: first.number } : undefined;
 }
 

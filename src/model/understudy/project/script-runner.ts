@@ -1,6 +1,6 @@
 /** The command that runs a script of a manifest. */
 
-import { globbed, listed, type Scene } from "../plan/plan.ts";
+import { entriesOf, globHits, type Scene } from "../plan/plan.ts";
 import { baseName } from "./languages.ts";
 import type { Manifest, ManifestFact } from "./manifests.ts";
 
@@ -13,7 +13,7 @@ const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]]
 ];
 
 export function packageManagerOf(scene: Scene, manifests: readonly Manifest[]): string {
-  return packageManagerAmong([...listed(scene, "."), ...globbed(scene, "**/*").paths], manifests);
+  return packageManagerAmong([...entriesOf(scene, "."), ...globHits(scene, "**/*").paths], manifests);
 }
 
 /** Returns the manager that package.json names, otherwise the one whose lock file exists, otherwise npm. */

@@ -1,6 +1,15 @@
 /** The project's files, as far as the tools could list them. */
 
-import { ask, glob, globbed, type PlannedCall, type Scene, type UnderstudyStep, unfold, viewed } from "../plan/plan.ts";
+import {
+  ask,
+  glob,
+  globHits,
+  type PlannedCall,
+  type Scene,
+  type UnderstudyStep,
+  unfold,
+  viewed,
+} from "../plan/plan.ts";
 import type { Paths } from "./evidence.ts";
 import { isForeign } from "./languages.ts";
 
@@ -40,7 +49,7 @@ export function askSurvey(scene: Scene): UnderstudyStep | undefined {
 
 /** Returns a call for each top folder if the whole list was cut. */
 function topGlobs(scene: Scene): PlannedCall[] {
-  if (!globbed(scene, "**/*").cut) return [];
+  if (!globHits(scene, "**/*").cut) return [];
   const folders = topFolders(scene).slice(0, MAX_TOP_GLOBS);
   return [glob("*"), glob(SIGNS), ...folders.map((name) => glob(`${name}/**/*`))];
 }
@@ -48,12 +57,12 @@ function topGlobs(scene: Scene): PlannedCall[] {
 /** Returns a call for each top folder whose list was cut: it shows every subfolder by the files that lie directly in it. */
 function innerGlobs(scene: Scene): PlannedCall[] {
   const lists = topGlobs(scene).map((call) => String(call.arguments.pattern));
-  const cut = lists.filter((pattern) => pattern.endsWith("/**/*") && globbed(scene, pattern).cut);
+  const cut = lists.filter((pattern) => pattern.endsWith("/**/*") && globHits(scene, pattern).cut);
   return cut.map((pattern) => glob(pattern.replace("/**/*", "/*/*")));
 }
 
 function topFolders(scene: Scene): string[] {
-  const all = globbed(scene, "**/*");
+  const all = globHits(scene, "**/*");
   const top = viewed(scene, ".");
   const names = top.kind === "folder" ? top.entries : [...new Set(all.paths.map((path) => path.split("/")[0] ?? path))];
   const files = new Set(all.paths);
@@ -63,12 +72,12 @@ function topFolders(scene: Scene): string[] {
 }
 
 export function surveyOf(scene: Scene): Survey {
-  const all = globbed(scene, "**/*");
-  const parts: Paths[] = topGlobs(scene).map((call) => globbed(scene, String(call.arguments.pattern)));
+  const all = globHits(scene, "**/*");
+  const parts: Paths[] = topGlobs(scene).map((call) => globHits(scene, String(call.arguments.pattern)));
   const top = viewed(scene, ".");
   const listed =
     all.paths.length === 0 && top.kind === "folder" ? top.entries.filter((name) => /\.\w+$|^[A-Z]/.test(name)) : [];
-  const inner = innerGlobs(scene).flatMap((call) => globbed(scene, String(call.arguments.pattern)).paths);
+  const inner = innerGlobs(scene).flatMap((call) => globHits(scene, String(call.arguments.pattern)).paths);
   const files = [...new Set([...all.paths, ...parts.flatMap((part) => part.paths), ...inner, ...listed])]
     .filter((path) => !isForeign(path))
     .sort();

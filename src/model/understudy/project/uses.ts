@@ -6,7 +6,7 @@ import { importsIn } from "./read-source.ts";
 export function importedPath(from: string, text: string, names: readonly string[] = []): string | undefined {
   const target = importsIn(from, [{ number: 1, text }])[0]?.target;
   if (target === undefined) return undefined;
-  if (/^\.{1,2}\//.test(target)) return joined(folderOf(from), target);
+  if (/^\.{1,2}\//.test(target)) return joinPath(folderOf(from), target);
   const family = languageOf(from)?.family;
   if (family === "python" && /^\w/.test(target)) return target.replaceAll(".", "/");
   const name = family === "go" ? names.find((one) => target.startsWith(`${one}/`)) : undefined;
@@ -19,7 +19,7 @@ export function folderHolding(path: string, folders: readonly string[]): string 
   return holding.sort((a, b) => b.length - a.length)[0];
 }
 
-function joined(folder: string, relative: string): string | undefined {
+function joinPath(folder: string, relative: string): string | undefined {
   const steps = folder === "" ? [] : folder.split("/");
   for (const step of relative.split("/")) {
     if (step === "..") {

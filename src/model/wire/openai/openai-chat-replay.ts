@@ -87,7 +87,7 @@ export class ReasoningDetails {
       }
       const last = this.#details.at(-1);
       if (extent === "part" && last && continues(last, detail)) {
-        this.#details[this.#details.length - 1] = joined(last, detail);
+        this.#details[this.#details.length - 1] = mergeFields(last, detail);
       } else {
         this.#details.push(detail);
       }
@@ -107,7 +107,7 @@ function continues(last: Fields, next: Fields): boolean {
   return isText && last.type === next.type && last.index === next.index && isSameId;
 }
 
-function joined(last: Fields, next: Fields): Fields {
+function mergeFields(last: Fields, next: Fields): Fields {
   const given = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== null && value !== undefined));
   return {
     ...last,

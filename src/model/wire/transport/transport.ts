@@ -120,7 +120,7 @@ function limitConnecting(socket: Socket, secure: boolean): void {
 }
 
 function answerOf(incoming: IncomingMessage): HttpAnswer {
-  const body = decoded(incoming);
+  const body = decodeBody(incoming);
   const chunks: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
   for (const stream of [incoming, body]) stream.on("error", () => undefined); // the reader gets the error
   return {
@@ -138,7 +138,7 @@ function answerOf(incoming: IncomingMessage): HttpAnswer {
 }
 
 /** Returns the body decompressed: some servers and proxies compress without being asked. */
-function decoded(incoming: IncomingMessage): Readable {
+function decodeBody(incoming: IncomingMessage): Readable {
   const decoder = decoders[incoming.headers["content-encoding"]?.trim().toLowerCase() ?? ""]?.();
   if (!decoder) return incoming;
   pipeline(incoming, decoder, () => undefined); // the reader gets the error

@@ -30,7 +30,7 @@ export function childRequest(
     tools: { ...own.tools, choice: { ...own.tools?.choice, available: tools, hiddenFromMain: [], onlyListed: [] } },
     permissions: flagsWithin(own.permissions ?? {}, moved),
     // The limits of the session that started it are in the allowance.
-    limits: left(child.allowance, used),
+    limits: remainingLimits(child.allowance, used),
   };
 }
 
@@ -43,7 +43,7 @@ const isOther =
   (given: unknown): boolean =>
     (given as { readonly name?: unknown } | null)?.name !== name;
 
-function left({ turns, tokens, costUsd }: Limits, used: EventData<"troupe.task_returned">["usage"]): Limits {
+function remainingLimits({ turns, tokens, costUsd }: Limits, used: EventData<"troupe.task_returned">["usage"]): Limits {
   const usedTokens = used.inputTokens + used.outputTokens;
   return {
     ...(turns !== undefined && { turns: Math.max(0, turns - used.calls) }),

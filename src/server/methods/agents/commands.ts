@@ -16,11 +16,11 @@ export const commandMethods: MethodTable = {
       includeSkills: z.boolean().default(true),
       includeClientCommands: z.boolean().default(true),
     }),
-    async ({ includeBuiltins, includeSkills, includeClientCommands }, { live, session }) => {
+    async ({ includeBuiltins, includeSkills, includeClientCommands }, { hosted, session }) => {
       const builtin = includeBuiltins ? await offeredCommands(session) : [];
       const prompts = includeBuiltins ? await offeredPrompts(session) : [];
       const skills = includeSkills ? (session.workspace.services?.skills ?? []) : [];
-      const ofClients = includeClientCommands ? live.clients.commands : [];
+      const ofClients = includeClientCommands ? hosted.clients.commands : [];
       const usual = { allowDuringAgentExecution: false };
       return {
         commands: [
@@ -43,8 +43,8 @@ export const commandMethods: MethodTable = {
   ),
   "session.commands.invoke": sessionMethod(
     () => ({ name: z.string(), input: z.string().default("") }),
-    async ({ name, input }, { live }) => {
-      const read = await live.commands.invoke(`/${name.replace(/^\//, "")} ${input}`.trim());
+    async ({ name, input }, { hosted }) => {
+      const read = await hosted.commands.invoke(`/${name.replace(/^\//, "")} ${input}`.trim());
       if (read.kind === "said") return { kind: "text", text: read.text };
       const { prompt, displayPrompt, mode } = read;
       return { kind: "agent-prompt", prompt, displayPrompt, ...defined({ mode }) };
@@ -60,7 +60,7 @@ export const commandMethods: MethodTable = {
     async (typed, call) => {
       const client = await clientCommand(typed.text, call);
       if (client) {
-        const error = await call.live.commands.run(client.name, client.args);
+        const error = await call.hosted.commands.run(client.name, client.args);
         if (error !== undefined) throw new TroupeError("failed", `/${client.name} failed: ${error}`);
         return { kind: "text", text: "" };
       }
@@ -70,22 +70,22 @@ export const commandMethods: MethodTable = {
   ),
   "session.commands.execute": sessionMethod(
     () => ({ commandName: z.string(), args: z.string().default("") }),
-    async ({ commandName, args }, { live }) => {
-      const error = await live.commands.run(commandName, args);
+    async ({ commandName, args }, { hosted }) => {
+      const error = await hosted.commands.run(commandName, args);
       return error === undefined ? {} : { error };
     },
   ),
   "session.commands.handlePendingCommand": sessionMethod(
     () => ({ requestId, error: z.string().optional() }),
-    ({ requestId: id, error }, { live }) => {
-      live.commands.answer(id, error);
+    ({ requestId: id, error }, { hosted }) => {
+      hosted.commands.answer(id, error);
       return { success: true };
     },
   ),
   "session.commands.enqueue": sessionMethod(
     () => ({ command: z.string().min(1) }),
-    ({ command }, { live }) => {
-      live.commands.enqueue(command);
+    ({ command }, { hosted }) => {
+      hosted.commands.enqueue(command);
       return { queued: true };
     },
   ),
@@ -94,17 +94,17 @@ export const commandMethods: MethodTable = {
       requestId,
       result: z.object({ handled: z.boolean(), stopProcessingQueue: z.boolean().optional() }),
     }),
-    ({ requestId: id, result }, { live }) => ({ success: live.commands.respond(id, result) }),
+    ({ requestId: id, result }, { hosted }) => ({ success: hosted.commands.respond(id, result) }),
   ),
 };
 
 /** Returns the client command that the text calls. Built-in commands take precedence. */
 async function clientCommand(
   text: string,
-  { session, live }: SessionCall,
+  { session, hosted }: SessionCall,
 ): Promise<{ readonly name: string; readonly args: string } | undefined> {
   const [, name, args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
-  if (name === undefined || !live.clients.withCommand(name)) return undefined;
+  if (name === undefined || !hosted.clients.withCommand(name)) return undefined;
   const builtin = await offeredCommands(session);
   const isOurs = builtin.some((command) => command.name === name || command.aliases.includes(name));
   return isOurs ? undefined : { name, args: args.trim() };

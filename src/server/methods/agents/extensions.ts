@@ -10,26 +10,26 @@ const byIds = () => z.object({ ids: z.array(z.string().min(1)).max(1_000) });
 const hostOf = ({ server }: Call) => ({ runtime: server.runtime, environment: server.options.environment });
 
 export const extensionsMethods: MethodTable = {
-  "session.extensions.list": sessionMethod(nothing, (_, { live }) => ({ extensions: live.extensions.list })),
-  "session.extensions.enable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, true)),
-  "session.extensions.disable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, false)),
-  "session.extensions.reload": sessionMethod(nothing, (_, { live }) => live.extensions.reload()),
+  "session.extensions.list": sessionMethod(nothing, (_, { hosted }) => ({ extensions: hosted.extensions.list })),
+  "session.extensions.enable": sessionMethod(byId, ({ id }, { hosted }) => hosted.extensions.setEnabled(id, true)),
+  "session.extensions.disable": sessionMethod(byId, ({ id }, { hosted }) => hosted.extensions.setEnabled(id, false)),
+  "session.extensions.reload": sessionMethod(nothing, (_, { hosted }) => hosted.extensions.reload()),
   // The clients that show the session to a user add them to the next message.
   "session.extensions.sendAttachmentsToMessage": sessionMethod(
     () => ({ attachments: z.array(Attachment).min(1).max(100) }),
-    ({ attachments }, { connection, live }) => {
+    ({ attachments }, { connection, hosted }) => {
       if (!connection.extension) {
         throw new TroupeError(
           "usage",
           "Only an extension can send attachments to a message, and this client is not an extension.",
         );
       }
-      if (live.clients.attached.every(({ extension }) => extension !== undefined)) {
+      if (hosted.clients.attached.every(({ extension }) => extension !== undefined)) {
         throw new TroupeError("usage", "No attached client can put attachments into a message.", {
           hint: "Send them with a message: session.send.",
         });
       }
-      live.announce("session.extensions.attachments_pushed", { attachments });
+      hosted.announce("session.extensions.attachments_pushed", { attachments });
     },
   ),
   "extensions.discover": method(noParams, async (_, call) => {

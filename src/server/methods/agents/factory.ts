@@ -34,10 +34,10 @@ const runMethods: MethodTable = {
       options: z.object({ ...attempt(), resumeFromRunId: z.string().optional() }).optional(),
     }),
     ({ name, args, options = {} }, call) =>
-      answered(call, async (factories) => {
+      withFactories(call, async (factories) => {
         const { limits = {}, resumeFromRunId, ...how } = options;
         if (resumeFromRunId !== undefined)
-          return (await resumed(factories, resumeFromRunId, { limits, how }, call)).run;
+          return (await resumeRun(factories, resumeFromRunId, { limits, how }, call)).run;
         await requireFactoryAccess(call, factories.planned({ name }, limits));
         return factories.run(name, args, limits, how);
       }),
@@ -45,29 +45,31 @@ const runMethods: MethodTable = {
   resume: sessionMethod(
     () => ({ ...runId(), ...attempt() }),
     ({ runId: id, limits = {}, ...how }, call) =>
-      answered(call, (factories) => resumed(factories, id, { limits, how }, call)),
+      withFactories(call, (factories) => resumeRun(factories, id, { limits, how }, call)),
   ),
-  pause: sessionMethod(runId, (params, call) => answered(call, (factories) => factories.pause(params.runId))),
+  pause: sessionMethod(runId, (params, call) => withFactories(call, (factories) => factories.pause(params.runId))),
   pauseAtCheckpoint: sessionMethod(
     () => ({ ...execution(), key: key() }),
     ({ key: name, ...from }, call) =>
-      answered(call, (factories) => factories.pauseAtCheckpoint(speaker(from, call), name)),
+      withFactories(call, (factories) => factories.pauseAtCheckpoint(speaker(from, call), name)),
   ),
-  getRun: sessionMethod(runId, (params, call) => answered(call, (factories) => factories.get(params.runId))),
-  listRuns: sessionMethod(paging, (params, call) => answered(call, (factories) => factories.runs(params))),
-  getRunDetail: sessionMethod(runId, (params, call) => answered(call, (factories) => factories.detail(params.runId))),
+  getRun: sessionMethod(runId, (params, call) => withFactories(call, (factories) => factories.get(params.runId))),
+  listRuns: sessionMethod(paging, (params, call) => withFactories(call, (factories) => factories.runs(params))),
+  getRunDetail: sessionMethod(runId, (params, call) =>
+    withFactories(call, (factories) => factories.detail(params.runId)),
+  ),
   getRunProgress: sessionMethod(
     () => ({ ...runId(), ...paging(), phaseId: z.string().optional() }),
-    ({ runId: id, ...params }, call) => answered(call, (factories) => factories.progress(id, params)),
+    ({ runId: id, ...params }, call) => withFactories(call, (factories) => factories.progress(id, params)),
   ),
-  cancel: sessionMethod(runId, (params, call) => answered(call, (factories) => factories.cancel(params.runId))),
+  cancel: sessionMethod(runId, (params, call) => withFactories(call, (factories) => factories.cancel(params.runId))),
   log: sessionMethod(
     () => ({
       ...execution(),
       lines: z.array(z.object({ seq: z.number(), kind: z.enum(["log", "phase"]), text: z.string() })).max(10_000),
     }),
     ({ lines, ...from }, call) =>
-      answered(call, async (factories) => {
+      withFactories(call, async (factories) => {
         await factories.log(speaker(from, call), lines);
         return {};
       }),
@@ -91,7 +93,7 @@ const runMethods: MethodTable = {
         .default({}),
     }),
     ({ factoryRunId = "", workflowRunId, executionToken, prompt, opts }, call) =>
-      answered(call, async (factories) => {
+      withFactories(call, async (factories) => {
         const from = { runId: workflowRunId ?? factoryRunId, executionToken };
         const result = await factories.agent(speaker(from, call), prompt, opts);
         return result === undefined ? {} : { result };
@@ -99,12 +101,12 @@ const runMethods: MethodTable = {
   ),
   "journal.get": sessionMethod(
     () => ({ ...execution(), key: key() }),
-    ({ key: name, ...from }, call) => answered(call, (factories) => factories.recall(speaker(from, call), name)),
+    ({ key: name, ...from }, call) => withFactories(call, (factories) => factories.recall(speaker(from, call), name)),
   ),
   "journal.put": sessionMethod(
     () => ({ ...execution(), key: key(), resultJson: JsonValue }),
     ({ key: name, resultJson, ...from }, call) =>
-      answered(call, async (factories) => {
+      withFactories(call, async (factories) => {
         await factories.remember(speaker(from, call), name, resultJson);
         return {};
       }),
@@ -116,7 +118,7 @@ const speaker = (from: { runId: string; executionToken: string }, { connection }
   owner: connection,
 });
 
-async function resumed(
+async function resumeRun(
   factories: Factories,
   id: string,
   { limits, how }: { limits: GivenLimits; how: AttemptOptions },
@@ -127,7 +129,7 @@ async function resumed(
 }
 
 /** Converts failures to the error codes that programs expect. */
-async function answered<T>({ session }: SessionCall, work: (factories: Factories) => T | Promise<T>): Promise<T> {
+async function withFactories<T>({ session }: SessionCall, work: (factories: Factories) => T | Promise<T>): Promise<T> {
   const factories = await session.workspace.services?.factories?.open();
   if (!factories) throw new TroupeError("usage", "Factories are switched off here.", { hint: "AGENT_FACTORIES=on" });
   try {

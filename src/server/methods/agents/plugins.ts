@@ -93,7 +93,7 @@ const admin: MethodTable = {
   ),
   "plugins.marketplaces.refresh": method(
     () => z.object({ name: z.string().optional() }),
-    ({ name }, call) => ({ results: refreshed(adminOf(call), name) }),
+    ({ name }, call) => ({ results: refreshMarketplaces(adminOf(call), name) }),
   ),
 };
 
@@ -157,7 +157,7 @@ async function updateAll(admin: PluginsAdmin): Promise<object[]> {
 }
 
 /** Marketplaces are read on every request, so this only reports which of them are readable. */
-function refreshed(admin: PluginsAdmin, wanted: string | undefined): object[] {
+function refreshMarketplaces(admin: PluginsAdmin, wanted: string | undefined): object[] {
   const all = wanted === undefined ? admin.marketplaces().map(({ name }) => name) : [wanted];
   return all.map((name) => {
     try {

@@ -31,12 +31,12 @@ const ClientUpdate = () =>
 const byId = () => ({ id: z.string() });
 
 export const tasksMethods: MethodTable = {
-  "session.tasks.list": sessionMethod(nothing, (_, { session, live, connection }) => ({
+  "session.tasks.list": sessionMethod(nothing, (_, { session, hosted, connection }) => ({
     tasks: [
       ...(session.agents.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)),
       ...shellInfos(session),
       // Clients before SDK 1.0.14 support only agents and shells.
-      ...(connection.taskKinds.has("client") ? live.tasks.list() : []),
+      ...(connection.taskKinds.has("client") ? hosted.tasks.list() : []),
     ],
   })),
   "session.tasks.register": sessionMethod(
@@ -48,11 +48,11 @@ export const tasksMethods: MethodTable = {
       cancellable: z.boolean(),
       expectedSequence: z.int().nonnegative().optional(),
     }),
-    ({ type: _, ...registration }, { live, connection }) => live.tasks.register(connection, registration),
+    ({ type: _, ...registration }, { hosted, connection }) => hosted.tasks.register(connection, registration),
   ),
   "session.tasks.update": sessionMethod(
     () => ({ id: z.string().min(1), sequence: z.int().nonnegative(), update: ClientUpdate() }),
-    ({ id, sequence, update }, { live, connection }) => live.tasks.update(connection, { id, sequence, update }),
+    ({ id, sequence, update }, { hosted, connection }) => hosted.tasks.update(connection, { id, sequence, update }),
   ),
   "session.tasks.startAgent": sessionMethod(
     () => ({
@@ -78,8 +78,8 @@ export const tasksMethods: MethodTable = {
     await session.agents.tasks?.waitForAll(WAIT_MS, signal);
     return {};
   }),
-  "session.tasks.getProgress": sessionMethod(byId, ({ id }, { session, live }) => ({
-    progress: live.tasks.progress(id) ?? progressOf(session, id),
+  "session.tasks.getProgress": sessionMethod(byId, ({ id }, { session, hosted }) => ({
+    progress: hosted.tasks.progress(id) ?? progressOf(session, id),
   })),
   "session.tasks.getCurrentPromotable": sessionMethod(nothing, (_, { session }) => promotable(session)),
   "session.tasks.promoteToBackground": sessionMethod(byId, async ({ id }, { session }) => ({
@@ -90,11 +90,11 @@ export const tasksMethods: MethodTable = {
     if (current.task) await session.agents.tasks?.promote(current.task.id);
     return current;
   }),
-  "session.tasks.cancel": sessionMethod(byId, async ({ id }, { session, live }) => ({
-    cancelled: (await live.tasks.cancel(id)) || (await attempt(session, id, (tasks) => tasks.cancel(id))) === true,
+  "session.tasks.cancel": sessionMethod(byId, async ({ id }, { session, hosted }) => ({
+    cancelled: (await hosted.tasks.cancel(id)) || (await attempt(session, id, (tasks) => tasks.cancel(id))) === true,
   })),
-  "session.tasks.remove": sessionMethod(byId, async ({ id }, { session, live }) => ({
-    removed: live.tasks.remove(id) || ((await session.agents.tasks?.remove(id)) ?? false),
+  "session.tasks.remove": sessionMethod(byId, async ({ id }, { session, hosted }) => ({
+    removed: hosted.tasks.remove(id) || ((await session.agents.tasks?.remove(id)) ?? false),
   })),
   "session.tasks.sendMessage": sessionMethod(
     () => ({ id: z.string(), message: z.string(), fromAgentId: z.string().optional() }),

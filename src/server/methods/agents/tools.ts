@@ -16,8 +16,8 @@ export const toolsMethods: MethodTable = {
   ),
   "session.tools.set": sessionMethod(
     () => ({ tools: z.array(ToolDefinition()).max(1000) }),
-    ({ tools }, { live, connection }) => {
-      live.clients.setTools(connection, tools);
+    ({ tools }, { hosted, connection }) => {
+      hosted.clients.setTools(connection, tools);
       return {};
     },
   ),
@@ -50,8 +50,8 @@ export const toolsMethods: MethodTable = {
   })),
   "session.tools.updateSubagentSettings": sessionMethod(
     () => ({ subagents: Subagents().nullish() }),
-    ({ subagents }, { live }) => {
-      live.giveSubagents(subagents ?? {});
+    ({ subagents }, { hosted }) => {
+      hosted.giveSubagents(subagents ?? {});
       return {};
     },
   ),
@@ -101,7 +101,7 @@ function descriptorOf({ name, description, parameters, endsAnswer }: Tool): obje
 
 /** Throws if a call of the session has this id: events of the two calls would be ambiguous. */
 function newCallId(session: Session, wanted: string | undefined): string {
-  if (wanted === undefined) return session.history.stamp.id("call");
+  if (wanted === undefined) return session.record.stamp.id("call");
   const isUsed = session.events.some(
     (event) =>
       (event.type === "tool.execution_start" && event.data.toolCallId === wanted) ||
@@ -117,7 +117,7 @@ const resultTypes: Readonly<Record<string, string>> = { denied: "denied", reject
 
 /** Returns the result of a requested call in the form of the wire. */
 function resultOf({ data, value }: Awaited<ReturnType<Session["mainAgent"]["callTool"]>>, session: Session): object {
-  const clean = (text: string): string => session.history.redactor?.text(text) ?? text;
+  const clean = (text: string): string => session.record.redactor?.text(text) ?? text;
   if (!data.success) {
     const { message = "", code = "" } = data.error ?? {};
     return { textResultForLlm: clean(message), resultType: resultTypes[code] ?? "failure", error: clean(message) };

@@ -51,15 +51,15 @@ export const accountMethods: MethodTable = {
     () => z.object({ authInfo: z.looseObject({ login: z.string().optional() }).optional() }),
     async ({ authInfo: who }, call) => ({ hasMoreUsers: (await githubOf(call))?.signOut(who?.login) ?? false }),
   ),
-  "session.gitHubAuth.getStatus": sessionMethod(nothing, async (_, { session, live }) => {
-    const { plan, ...status } = live.identity ?? (await session.workspace.services?.identity?.status()) ?? signedOut;
+  "session.gitHubAuth.getStatus": sessionMethod(nothing, async (_, { session, hosted }) => {
+    const { plan, ...status } = hosted.identity ?? (await session.workspace.services?.identity?.status()) ?? signedOut;
     return { ...status, ...defined({ copilotPlan: plan }) };
   }),
   "session.gitHubAuth.setCredentials": sessionMethod(
     () => ({ credentials: Credentials.optional() }),
-    async ({ credentials }, { live, hub }) => {
-      live.identity = credentials && statusOf(credentials);
-      if (credentials?.token) await hub.reconfigure(live, { gitHubToken: credentials.token });
+    async ({ credentials }, { hosted, hub }) => {
+      hosted.identity = credentials && statusOf(credentials);
+      if (credentials?.token) await hub.reconfigure(hosted, { gitHubToken: credentials.token });
       return { success: true, copilotUserResolved: credentials?.copilotUser !== undefined };
     },
   ),

@@ -23,7 +23,7 @@ export const mcpAppsMethods: MethodTable = {
     () => ({ ...fromApp(), toolName: z.string(), arguments: z.record(z.string(), JsonValue).default({}) }),
     async ({ originServerName, ...call }, { session, signal }) => {
       const result = await appsOf(session, { ...call, originServerName }).call(call, signal);
-      return session.history.redactor?.json(result) ?? result;
+      return session.record.redactor?.json(result) ?? result;
     },
   ),
   "session.mcp.apps.readResource": sessionMethod(
@@ -34,14 +34,14 @@ export const mcpAppsMethods: MethodTable = {
   ),
   "session.mcp.apps.setHostContext": sessionMethod(
     () => ({ context: z.looseObject({}) }),
-    ({ context }, { live }) => {
+    ({ context }, { hosted }) => {
       if (JSON.stringify(context).length > MAX_CONTEXT_CHARACTERS) {
         throw new TroupeError("limit", `A host context can have at most ${MAX_CONTEXT_CHARACTERS} characters.`);
       }
-      live.appsContext = context;
+      hosted.appsContext = context;
     },
   ),
-  "session.mcp.apps.getHostContext": sessionMethod(nothing, (_, { live }) => ({ context: live.appsContext })),
+  "session.mcp.apps.getHostContext": sessionMethod(nothing, (_, { hosted }) => ({ context: hosted.appsContext })),
   "session.mcp.apps.diagnose": sessionMethod(
     () => ({ serverName: z.string() }),
     async ({ serverName }, { session, signal }) => {

@@ -95,7 +95,7 @@ export const mcpMethods: MethodTable = {
     () => ({ ...byServer(), uri: z.string().min(1) }),
     async ({ serverName, uri }, { session, signal }) => {
       const { text, leftOut } = await serverOf(session, serverName).readResource(uri, signal);
-      for (const part of leftOut) session.history.warn("mcp_resource", `${uri}: left out ${part}.`);
+      for (const part of leftOut) session.record.warn("mcp_resource", `${uri}: left out ${part}.`);
       return { contents: [{ uri, text }] };
     },
   ),
@@ -120,12 +120,12 @@ export const mcpMethods: MethodTable = {
   }),
   "session.mcp.executeSampling": sessionMethod(
     () => ({ requestId: z.string().min(1).max(200), serverName: z.string(), request: z.looseObject({}) }),
-    async ({ requestId, serverName, request }, { live, session, signal }) => {
+    async ({ requestId, serverName, request }, { hosted, session, signal }) => {
       serverOf(session, serverName);
-      if (live.samplings.has(requestId))
+      if (hosted.samplings.has(requestId))
         throw new TroupeError("usage", `Sampling ${requestId} is already in progress.`);
       const stop = new AbortController();
-      live.samplings.set(requestId, stop);
+      hosted.samplings.set(requestId, stop);
       try {
         const within = AbortSignal.any([signal, stop.signal, session.queue.closed]);
         const result = await executeSampling(session, { serverName, params: request }, within);
@@ -133,14 +133,14 @@ export const mcpMethods: MethodTable = {
       } catch (error) {
         return stop.signal.aborted ? { action: "cancelled" } : { action: "failure", error: messageOf(error) };
       } finally {
-        live.samplings.delete(requestId);
+        hosted.samplings.delete(requestId);
       }
     },
   ),
   "session.mcp.cancelSamplingExecution": sessionMethod(
     () => ({ requestId: z.string() }),
-    ({ requestId }, { live }) => {
-      const running = live.samplings.get(requestId);
+    ({ requestId }, { hosted }) => {
+      const running = hosted.samplings.get(requestId);
       running?.abort();
       return { cancelled: running !== undefined };
     },

@@ -31,7 +31,7 @@ export const modelMethods: MethodTable = {
       modelCapabilities: ModelCapabilities.exactOptional(),
       ...unusedOfModel(),
     }),
-    async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, live }) => {
+    async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, hosted }) => {
       const selection = modelSelectionOf(session);
       warnWithoutEffect(session, unused);
       const change = defined({ reasoningEffort, reasoningSummary });
@@ -41,15 +41,15 @@ export const modelMethods: MethodTable = {
         ...defined({ capabilities: modelCapabilities }),
       });
       // Keeps the model when the session is reopened.
-      live.options = { ...live.options, model: modelId, ...change, ...defined({ modelCapabilities }) };
+      hosted.options = { ...hosted.options, model: modelId, ...change, ...defined({ modelCapabilities }) };
       return { modelId: modelName(selection.current), ...(session.queue.isWorking && { deferred: true }) };
     },
   ),
   "session.model.setReasoningEffort": sessionMethod(
     () => ({ reasoningEffort: effort() }),
-    async ({ reasoningEffort }, { session, live }) => {
+    async ({ reasoningEffort }, { session, hosted }) => {
       await modelSelectionOf(session).change({ reasoningEffort, source: "sdk" });
-      live.options = { ...live.options, reasoningEffort };
+      hosted.options = { ...hosted.options, reasoningEffort };
       return { reasoningEffort };
     },
   ),
@@ -58,11 +58,11 @@ export const modelMethods: MethodTable = {
   })),
   "session.provider.add": sessionMethod(
     () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
-    async ({ providers, models }, { session, live }) => {
-      const getToken = (name: string): Promise<string> => live.clients.token(name);
+    async ({ providers, models }, { session, hosted }) => {
+      const getToken = (name: string): Promise<string> => hosted.clients.token(name);
       const added = await modelSelectionOf(session).add({ providers, models, getToken });
-      const { options } = live;
-      live.options = {
+      const { options } = hosted;
+      hosted.options = {
         ...options,
         providers: [...(options.providers ?? []), ...providers],
         models: [...(options.models ?? []), ...models],
@@ -72,23 +72,23 @@ export const modelMethods: MethodTable = {
   ),
   "session.provider.sync": sessionMethod(
     () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
-    async ({ providers, models }, { hub, live }) => {
-      if (live.isBusy) throw new TroupeError("usage", "The session is busy. Try again when it is idle.");
+    async ({ providers, models }, { hub, hosted }) => {
+      if (hosted.isBusy) throw new TroupeError("usage", "The session is busy. Try again when it is idle.");
       const refs = models.map(({ provider, id }) => `${provider}/${id}`);
-      const { model, models: before = [] } = live.options;
+      const { model, models: before = [] } = hosted.options;
       const isGiven = (name: string) => (one: { provider: string; id: string }) =>
         name === one.id || name === `${one.provider}/${one.id}`;
       const isWithdrawn = model !== undefined && before.some(isGiven(model)) && !models.some(isGiven(model));
       if (isWithdrawn) {
-        const { model: _, ...rest } = live.options;
-        live.options = rest;
-        await live.session.history.emit("session.model_deselected", {
+        const { model: _, ...rest } = hosted.options;
+        hosted.options = rest;
+        await hosted.session.record.emit("session.model_deselected", {
           previousModel: model,
           reason: "provider_withdrawn",
         });
       }
-      await hub.reconfigure(live, { providers, models });
-      const rows = (await modelSelectionOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
+      await hub.reconfigure(hosted, { providers, models });
+      const rows = (await modelSelectionOf(hosted.session).list()).filter(({ ref }) => refs.includes(ref));
       return {
         models: rows.map(modelInfo),
         selectionIds: rows.map(({ ref }) => ref),
@@ -98,13 +98,13 @@ export const modelMethods: MethodTable = {
   ),
   "session.provider.getEndpoint": sessionMethod(
     () => ({ modelId: z.string().optional() }),
-    async (_, { server, session, live }) => {
+    async (_, { server, session, hosted }) => {
       if (server.options.environment.COPILOT_ALLOW_GET_PROVIDER_ENDPOINT !== "true") {
         throw new TroupeError("usage", "A session's provider and its key are not shown to clients.", {
           hint: "Start the server with COPILOT_ALLOW_GET_PROVIDER_ENDPOINT=true.",
         });
       }
-      const { provider } = live.options;
+      const { provider } = hosted.options;
       if (provider) {
         const { type = "openai", wireApi = "completions", transport, baseUrl, apiKey, headers = {} } = provider;
         const wire = type === "anthropic" ? {} : { wireApi, ...defined({ transport }) };

@@ -15,10 +15,10 @@ export const peripheralMethods: MethodTable = {
   ),
   "session.ui.ephemeralQuery": sessionMethod(
     () => ({ question: z.string().min(1) }),
-    async ({ question }, { live, session, signal }) => {
+    async ({ question }, { hosted, session, signal }) => {
       const requestId = crypto.randomUUID();
       const tell = (data: Omit<EventData<"ui.ephemeral_query">, "requestId">): void =>
-        live.announce("ui.ephemeral_query", { requestId, ...data });
+        hosted.announce("ui.ephemeral_query", { requestId, ...data });
       tell({ phase: "started" });
       try {
         const answer = await askSideQuestion(session, question, signal);
@@ -30,17 +30,17 @@ export const peripheralMethods: MethodTable = {
       }
     },
   ),
-  "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { live, connection }) => ({
-    handle: live.interests.register("auto_mode_switch.requested", connection),
+  "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { hosted, connection }) => ({
+    handle: hosted.interests.register("auto_mode_switch.requested", connection),
   })),
   "session.ui.unregisterDirectAutoModeSwitchHandler": sessionMethod(
     () => ({ handle: z.string() }),
-    ({ handle }, { live }) => ({ unregistered: live.interests.release(handle) }),
+    ({ handle }, { hosted }) => ({ unregistered: hosted.interests.release(handle) }),
   ),
   "session.remote.notifySteerableChanged": sessionMethod(
     () => ({ remoteSteerable: z.boolean() }),
     async ({ remoteSteerable }, { session }) => {
-      await session.history.emit("session.remote_steerable_changed", { remoteSteerable });
+      await session.record.emit("session.remote_steerable_changed", { remoteSteerable });
       return {};
     },
   ),

@@ -163,7 +163,7 @@ function allowAll(session: Session, isWanted: boolean): boolean {
   const previousMode = modeOf(session);
   if (!rules.setAllowAll(isWanted)) return false;
   if (before !== isWanted) {
-    void session.history.emit("session.permissions_changed", {
+    void session.record.emit("session.permissions_changed", {
       mode: modeOf(session),
       previousMode,
       allowAllPermissions: isWanted,

@@ -7,12 +7,12 @@ import { type MethodTable, sessionMethod } from "../method.ts";
 export const shellMethods: MethodTable = {
   "session.shell.exec": sessionMethod(
     () => ({ command: z.string().min(1), cwd: z.string().optional(), timeout: z.number().min(0).optional() }),
-    async ({ command, cwd, timeout }, { live, connection }) => {
+    async ({ command, cwd, timeout }, { hosted, connection }) => {
       const request = {
         command,
         ...defined({ cwd, timeoutMs: timeout }),
       };
-      const processId = await live.shell.exec(request, (id, exitCode) =>
+      const processId = await hosted.shell.exec(request, (id, exitCode) =>
         connection.notify("shell.exit", { processId: id, exitCode }),
       );
       return { processId };
@@ -20,14 +20,14 @@ export const shellMethods: MethodTable = {
   ),
   "session.shell.kill": sessionMethod(
     () => ({ processId: z.string(), signal: z.enum(["SIGTERM", "SIGKILL", "SIGINT"]).optional() }),
-    async ({ processId }, { live }) => ({ killed: await live.shell.kill(processId) }),
+    async ({ processId }, { hosted }) => ({ killed: await hosted.shell.kill(processId) }),
   ),
   "session.shell.executeUserRequested": sessionMethod(
     () => ({ requestId: z.string().min(1), command: z.string().min(1), hiddenFromModel: z.boolean().optional() }),
-    ({ requestId, ...request }, { live }) => live.shell.run(requestId, request),
+    ({ requestId, ...request }, { hosted }) => hosted.shell.run(requestId, request),
   ),
   "session.shell.cancelUserRequested": sessionMethod(
     () => ({ requestId: z.string() }),
-    ({ requestId }, { live }) => ({ cancelled: live.shell.cancel(requestId) }),
+    ({ requestId }, { hosted }) => ({ cancelled: hosted.shell.cancel(requestId) }),
   ),
 };

@@ -7,7 +7,7 @@ export const assetsMethods: MethodTable = {
   "session.assets.read": sessionMethod(
     () => ({ assetId: z.string().min(1) }),
     async ({ assetId }, { session }) => {
-      const bytes = await session.history.log.readAsset(assetId);
+      const bytes = await session.record.log.readAsset(assetId);
       if (!bytes) throw new TroupeError("usage", `The session has no asset ${assetId}.`);
       return { data: Buffer.from(bytes).toString("base64") };
     },

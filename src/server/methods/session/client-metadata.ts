@@ -9,7 +9,7 @@ const MAX_PAGE = 1_000;
 
 export const clientMetadataMethods: MethodTable = {
   "session.metadata.getClientMetadata": sessionMethod(nothing, (_, { session }) =>
-    readClientMetadata(session.history.log.directory),
+    readClientMetadata(session.record.log.directory),
   ),
   "session.metadata.updateClientMetadata": sessionMethod(
     () => ({
@@ -17,8 +17,8 @@ export const clientMetadataMethods: MethodTable = {
       remove: z.array(z.string()).default([]),
       set: z.record(z.string().min(1).max(200), z.string().max(16_384)).default({}),
     }),
-    ({ clear, remove, set }, { live, session }) =>
-      live.inOrder(() => updateClientMetadata(session.history.log.directory, { clear, remove, set })),
+    ({ clear, remove, set }, { hosted, session }) =>
+      hosted.inOrder(() => updateClientMetadata(session.record.log.directory, { clear, remove, set })),
   ),
   "sessions.getClientMetadata": method(
     () => z.object({ sessionIds: z.array(z.string()).max(1000), keys: z.array(z.string()).optional() }),
@@ -44,8 +44,8 @@ async function metadataOf(sessionId: string, keys: readonly string[] | undefined
   if (!call.hub.isOpen(sessionId) && (await store.revision(sessionId)) === undefined) {
     return { sessionId, status: "notFound" };
   }
-  const live = call.hub.find(sessionId);
-  const folder = live?.session.history.log.directory ?? join(home, "session-state", sessionId);
+  const hosted = call.hub.find(sessionId);
+  const folder = hosted?.session.record.log.directory ?? join(home, "session-state", sessionId);
   try {
     return { sessionId, status: "ok", metadata: chosen(await readClientMetadata(folder), keys) };
   } catch {
@@ -57,8 +57,8 @@ const chosen = (metadata: ClientMetadata, keys: readonly string[] | undefined): 
   keys ? Object.fromEntries(Object.entries(metadata).filter(([key]) => keys.includes(key))) : metadata;
 
 async function eventsOf(sessionId: string, { hub, server }: Call): Promise<readonly { readonly id: string }[]> {
-  const live = hub.find(sessionId);
-  if (live) return live.session.events;
+  const hosted = hub.find(sessionId);
+  if (hosted) return hosted.session.events;
   if ((await server.runtime.store.revision(sessionId)) === undefined) {
     throw new TroupeError("usage", `Session not found: ${sessionId}`);
   }

@@ -5,7 +5,7 @@ import { defined } from "../../../lib/defined.ts";
 import type { SessionEvent } from "../../../protocol/event.ts";
 import type { ClientConnection } from "../../connection.ts";
 import type { Cursor } from "../../sessions/event-window.ts";
-import type { LiveSession } from "../../sessions/live-session.ts";
+import type { HostedSession } from "../../sessions/hosted-session.ts";
 import { servicesOf } from "../agents/skills.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
@@ -26,14 +26,14 @@ const query = () => ({
 type Query = z.infer<z.ZodObject<ReturnType<typeof query>>>;
 
 export const eventLogMethods: MethodTable = {
-  "session.eventLog.read": sessionMethod(query, async (params, { live, signal }) => {
-    const from = cursorIn(live, params.cursor);
+  "session.eventLog.read": sessionMethod(query, async (params, { hosted, signal }) => {
+    const from = cursorIn(hosted, params.cursor);
     const matches = matcher(params);
     const until = performance.now() + Math.min(params.waitMs, MAX_WAIT_MS);
     const { max, direction } = params;
     for (;;) {
-      const { last } = live.window;
-      const { events, cursor, hasMore } = await live.window.read({
+      const { last } = hosted.window;
+      const { events, cursor, hasMore } = await hosted.window.read({
         ...defined({ from }),
         max,
         maxCharacters: MAX_PAGE_CHARACTERS,
@@ -43,45 +43,47 @@ export const eventLogMethods: MethodTable = {
       const left = until - performance.now();
       if (events.length > 0 || hasMore || left <= 0 || direction === "backward" || signal.aborted) {
         const cursorStatus = params.cursor !== undefined && from === undefined ? "expired" : "ok";
-        return { events, cursor: cursorOf(live, cursor), cursorStatus, hasMore };
+        return { events, cursor: cursorOf(hosted, cursor), cursorStatus, hasMore };
       }
       // An event may have been added while the page was read.
-      if (live.window.last === last) await live.window.next(left, signal);
+      if (hosted.window.last === last) await hosted.window.next(left, signal);
     }
   }),
-  "session.eventLog.tail": sessionMethod(nothing, (_, { live }) => ({ cursor: cursorOf(live, live.window.last) })),
+  "session.eventLog.tail": sessionMethod(nothing, (_, { hosted }) => ({
+    cursor: cursorOf(hosted, hosted.window.last),
+  })),
   "session.eventLog.registerInterest": sessionMethod(
     () => ({ eventType: z.string() }),
-    ({ eventType }, { live, connection }) => {
-      if (eventType === "mcp.oauth_required") askForTokens(live, connection);
-      return { handle: live.interests.register(eventType, connection) };
+    ({ eventType }, { hosted, connection }) => {
+      if (eventType === "mcp.oauth_required") askForTokens(hosted, connection);
+      return { handle: hosted.interests.register(eventType, connection) };
     },
   ),
   "session.eventLog.releaseInterest": sessionMethod(
     () => ({ handle: z.string() }),
-    ({ handle }, { live }) => {
-      live.interests.release(handle);
+    ({ handle }, { hosted }) => {
+      hosted.interests.release(handle);
       return { success: true };
     },
   ),
 };
 
 /** Asks a client that provides tokens for all pending ones, and again for those that other clients did not have. */
-function askForTokens(live: LiveSession, connection: ClientConnection): void {
-  const { session } = live;
+function askForTokens(hosted: HostedSession, connection: ClientConnection): void {
+  const { session } = hosted;
   for (const request of session.requests.pending("mcp_oauth")) {
     const { kind: _, ...data } = request;
-    live.tell(connection, "mcp.oauth_required", data);
+    hosted.tell(connection, "mcp.oauth_required", data);
   }
   servicesOf(session).mcp?.askAgain();
 }
 
-const cursorOf = (live: LiveSession, { kept, passing }: Cursor): string => `${live.openedAs}|${kept}|${passing}`;
+const cursorOf = (hosted: HostedSession, { kept, passing }: Cursor): string => `${hosted.openedAs}|${kept}|${passing}`;
 
 /** Returns undefined without a cursor, and for a cursor of an earlier opening: reading then starts at the beginning. */
-function cursorIn(live: LiveSession, cursor: string | undefined): Cursor | undefined {
+function cursorIn(hosted: HostedSession, cursor: string | undefined): Cursor | undefined {
   const [opening, kept, passing] = cursor?.split("|") ?? [];
-  return opening === live.openedAs ? { kept: Number(kept), passing: Number(passing) } : undefined;
+  return opening === hosted.openedAs ? { kept: Number(kept), passing: Number(passing) } : undefined;
 }
 
 function matcher(params: Query): (event: SessionEvent) => boolean {

@@ -39,31 +39,31 @@ export const historyMethods: MethodTable = {
   })),
   "session.history.clearContext": sessionMethod(
     () => ({ prompt: z.string().min(1) }),
-    async ({ prompt }, { session }) => ({ messagesCleared: await session.history.rewinds.clear(prompt) }),
+    async ({ prompt }, { session }) => ({ messagesCleared: await session.record.rewinds.clear(prompt) }),
   ),
   "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
-    const end = await session.history.rewinds.rewind(eventId);
+    const end = await session.record.rewinds.rewind(eventId);
     if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is busy. Stop it first.");
     return { eventsRemoved: end.eventsRemoved };
   }),
   "session.history.listRewindPoints": sessionMethod(nothing, async (_, { session }) => ({
-    fileChangeTrackingEnabled: session.history.files !== undefined,
-    points: await session.history.rewinds.points(),
+    fileChangeTrackingEnabled: session.record.files !== undefined,
+    points: await session.record.rewinds.points(),
   })),
   "session.history.previewRewind": sessionMethod(byEvent, async ({ eventId }, { session }) => {
-    const { files, skipped } = await session.history.rewinds.preview(eventId);
+    const { files, skipped } = await session.record.rewinds.preview(eventId);
     return { available: true, fileCount: files.length, files, skippedFiles: skipped };
   }),
   "session.history.rewind": sessionMethod(
     () => ({ ...byEvent(), mode: z.enum(["conversation", "conversation-and-files"]) }),
     async ({ eventId, mode }, { session }) => {
-      return session.history.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
+      return session.record.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
     },
   ),
   // Takes the last rewind back.
   "session.history.restoreRewind": sessionMethod(
     () => ({ files: z.boolean().default(true) }),
-    async ({ files }, { session }) => session.history.rewinds.restore({ files }),
+    async ({ files }, { session }) => session.record.rewinds.restore({ files }),
   ),
   "sessions.fork": method(
     () => z.object({ sessionId: z.string(), toEventId: z.string().optional(), name: z.string().optional() }),

@@ -46,12 +46,12 @@ export const metadataMethods: MethodTable = {
   ),
   "session.metadata.setWorkingDirectory": sessionMethod(
     () => ({ workingDirectory: z.string().min(1) }),
-    async ({ workingDirectory }, { hub, live, session }) => {
+    async ({ workingDirectory }, { hub, hosted, session }) => {
       const folder = resolve(session.workspace.cwd, workingDirectory);
       if (!(await isFolder(folder))) throw new TroupeError("usage", `${folder} is not a folder.`);
-      if (live.isBusy) throw new TroupeError("failed", "The session is busy. Stop it before you change its folder.");
-      await hub.reconfigure(live, { workingDirectory: folder });
-      return { workingDirectory: live.session.workspace.cwd };
+      if (hosted.isBusy) throw new TroupeError("failed", "The session is busy. Stop it before you change its folder.");
+      await hub.reconfigure(hosted, { workingDirectory: folder });
+      return { workingDirectory: hosted.session.workspace.cwd };
     },
   ),
   "session.metadata.recordContextChange": sessionMethod(
@@ -60,7 +60,7 @@ export const metadataMethods: MethodTable = {
       // A client cannot change the session's working directory.
       const { cwd } = session.workspace;
       if ((await realOr(context.cwd)) === (await realOr(cwd)))
-        await session.history.emit("session.context_changed", context);
+        await session.record.emit("session.context_changed", context);
       return {};
     },
   ),
@@ -95,7 +95,7 @@ function snapshotOf(session: Session): object {
     isRemote: false,
     alreadyInUse: false,
     workspacePath: folderOf(session),
-    ...defined({ initialName: session.history.name, summary: session.history.title }),
+    ...defined({ initialName: session.record.name, summary: session.record.title }),
     workingDirectory: workspace.cwd,
     currentMode: mainAgent.modes.current,
     selectedModel: mainAgent.model.model,

@@ -7,13 +7,13 @@ const MAX_NAME_CHARACTERS = 200;
 
 export const nameMethods: MethodTable = {
   "session.name.get": sessionMethod(nothing, (_, { session }) => ({
-    name: session.history.name ?? session.history.title ?? null,
+    name: session.record.name ?? session.record.title ?? null,
   })),
   "session.name.set": sessionMethod(
     () => ({ name: z.string() }),
     async ({ name }, { session }) => {
       if (name.trim() === "") throw new TroupeError("usage", "A session's name cannot be empty.");
-      await session.history.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
+      await session.record.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
     },
   ),
   // Has an effect only if the user has not chosen a name.
@@ -21,8 +21,8 @@ export const nameMethods: MethodTable = {
     () => ({ summary: z.string() }),
     async ({ summary }, { session }) => {
       const title = summary.trim().slice(0, MAX_NAME_CHARACTERS);
-      if (title === "" || session.history.name !== undefined) return { applied: false };
-      await session.history.setTitle(title);
+      if (title === "" || session.record.name !== undefined) return { applied: false };
+      await session.record.setTitle(title);
       return { applied: true };
     },
   ),

@@ -61,7 +61,7 @@ async function create({ name, ...options }: NonNullable<Options> = {}, call: Cal
   const { hub, connection } = call;
   const sessionId = options.sessionId ?? crypto.randomUUID();
   await openWithToken(call, { ...options, sessionId }, (params) => hub.create(connection, params));
-  if (name !== undefined && name.trim() !== "") await hub.require(sessionId).session.history.rename(name.trim());
+  if (name !== undefined && name.trim() !== "") await hub.require(sessionId).session.record.rename(name.trim());
   return { status: "created", sessionId, startupPrompts: [] };
 }
 

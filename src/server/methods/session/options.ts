@@ -13,11 +13,11 @@ export const optionsMethods: MethodTable = {
       /** The name of `streaming` in this method. */
       enableStreaming: z.boolean().optional(),
     }),
-    async ({ enableStreaming, ...changes }, { hub, live }) => {
+    async ({ enableStreaming, ...changes }, { hub, hosted }) => {
       requireNoExclusions(changes);
       const streaming = enableStreaming === undefined ? {} : { streaming: enableStreaming };
-      await hub.reconfigure(live, optionsOf({ ...changes, ...streaming }));
-      warnWithoutEffect(live.session, changes);
+      await hub.reconfigure(hosted, optionsOf({ ...changes, ...streaming }));
+      warnWithoutEffect(hosted.session, changes);
       return { success: true };
     },
   ),

@@ -24,7 +24,7 @@ const TokenAnswer = () =>
 /** Warns that the approval applies to this session only, because it could not be stored. */
 function notKept(session: Session, error: unknown): void {
   const why = error instanceof Error ? error.message : String(error);
-  session.history.warn("permissions", `The permanent approval could not be written to the settings: ${why}`);
+  session.record.warn("permissions", `The permanent approval could not be written to the settings: ${why}`);
 }
 
 /** A missing number, or one that adds nothing, would only cause another request. */
@@ -42,8 +42,8 @@ const FOR_GOOD: ReadonlySet<string> = new Set(["approve-for-location", "approved
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
-    ({ requestId: id, result, error }, { session, live, connection }) => {
-      if (connection.extension && !live.clients.isAskedFor(connection, id)) return { success: false };
+    ({ requestId: id, result, error }, { session, hosted, connection }) => {
+      if (connection.extension && !hosted.clients.isAskedFor(connection, id)) return { success: false };
       const answer = error === undefined ? { result: result ?? "" } : { error };
       return { success: session.requests.answer("external_tool", id, answer) === "accepted" };
     },
@@ -79,7 +79,9 @@ export const pendingMethods: MethodTable = {
       ),
   })),
   // Events that announced the open questions, forms, plans and sign-ins: they are not stored.
-  "session.ui.pendingRequests": sessionMethod(nothing, (_, { live }) => ({ events: [...live.openRequests.events] })),
+  "session.ui.pendingRequests": sessionMethod(nothing, (_, { hosted }) => ({
+    events: [...hosted.openRequests.events],
+  })),
   "session.ui.elicitation": sessionMethod(
     () => ({
       message: z.string(),

@@ -12,11 +12,11 @@ export const planMethods: MethodTable = {
     () => ({ content: z.string() }),
     async ({ content }, { session }) => {
       const { isNew } = await writePlan(session, content);
-      await session.history.emit("session.plan_changed", { operation: isNew ? "create" : "update" });
+      await session.record.emit("session.plan_changed", { operation: isNew ? "create" : "update" });
     },
   ),
   "session.plan.delete": sessionMethod(nothing, async (_, { session }) => {
-    if (await removePlan(session)) await session.history.emit("session.plan_changed", { operation: "delete" });
+    if (await removePlan(session)) await session.record.emit("session.plan_changed", { operation: "delete" });
   }),
   "session.plan.readSqlTodos": sessionMethod(nothing, async (_, { session }) => ({
     rows: (await session.workspace.services?.readTodos()) ?? [],

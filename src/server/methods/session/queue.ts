@@ -18,7 +18,7 @@ const Message = () =>
   });
 
 export const queueMethods: MethodTable = {
-  "session.queue.pendingItems": sessionMethod(nothing, (_, { live, session }) => {
+  "session.queue.pendingItems": sessionMethod(nothing, (_, { hosted, session }) => {
     const { queued, steering } = session.queue.waiting;
     const agentMode = session.mainAgent.modes.current;
     return {
@@ -29,19 +29,19 @@ export const queueMethods: MethodTable = {
           displayText: message.displayPrompt ?? message.content,
           agentMode: message.agentMode ?? agentMode,
         })),
-        ...live.commands.queued.map(({ id, command }) => ({ id, kind: "command", displayText: command, agentMode })),
+        ...hosted.commands.queued.map(({ id, command }) => ({ id, kind: "command", displayText: command, agentMode })),
       ],
       steeringMessages: steering.map(({ displayPrompt, content }) => displayPrompt ?? content),
     };
   }),
-  "session.queue.removeMostRecent": sessionMethod(nothing, async (_, { live, session }) => {
-    const command = live.commands.queued.at(-1);
-    if (command) return { removed: live.commands.withdraw(command.id) };
+  "session.queue.removeMostRecent": sessionMethod(nothing, async (_, { hosted, session }) => {
+    const command = hosted.commands.queued.at(-1);
+    if (command) return { removed: hosted.commands.withdraw(command.id) };
     const message = session.queue.waiting.queued.at(-1);
     return { removed: message !== undefined && (await session.queue.withdraw(message.messageId)) };
   }),
-  "session.queue.clear": sessionMethod(nothing, async (_, { live, session }) => {
-    for (const { id } of [...live.commands.queued]) live.commands.withdraw(id);
+  "session.queue.clear": sessionMethod(nothing, async (_, { hosted, session }) => {
+    for (const { id } of [...hosted.commands.queued]) hosted.commands.withdraw(id);
     for (const { messageId } of session.queue.waiting.queued) await session.queue.withdraw(messageId);
   }),
   "session.queue.moveItem": sessionMethod(
@@ -56,8 +56,8 @@ export const queueMethods: MethodTable = {
       return { id: await session.queue.editor.insert(send, position) };
     },
   ),
-  "session.queue.removeAt": sessionMethod(byId, async ({ id }, { live, session }) => ({
-    removed: live.commands.withdraw(id) || (await session.queue.withdraw(id)),
+  "session.queue.removeAt": sessionMethod(byId, async ({ id }, { hosted, session }) => ({
+    removed: hosted.commands.withdraw(id) || (await session.queue.withdraw(id)),
   })),
   "session.queue.updateText": sessionMethod(
     () => ({ ...byId(), prompt: z.string().min(1), displayPrompt: z.string().exactOptional() }),

@@ -67,12 +67,12 @@ interface Item {
 type ForAll = z.infer<z.ZodObject<ReturnType<typeof forAll>>>;
 
 async function send(items: readonly Item[], how: ForAll, call: SessionCall): Promise<readonly string[]> {
-  const { session, live, connection } = call;
+  const { session, hosted, connection } = call;
   const { mode, agentMode, requestHeaders, responseFormat, wait } = how;
-  const trace = traceOf(how) ?? live.trace;
+  const trace = traceOf(how) ?? hosted.trace;
   requireExtensionMay(call, { ...how, attaches: items.some(({ attachments }) => attachments) });
   if (items.some(({ requiredTool }) => requiredTool !== undefined))
-    session.history.warn(
+    session.record.warn(
       "options",
       "requiredTool is not used: the model chooses its tools. Name the tool in the prompt.",
     );
@@ -108,8 +108,8 @@ type CommandMessage = { kind: "said"; text: string } | { kind: "message"; messag
  * Returns the message of a command that the prompt calls: by its name, or with a prompt that `session.commands.invoke`
  * returned. Returns undefined for an ordinary prompt.
  */
-async function commandOf(prompt: string, { session, live }: SessionCall): Promise<CommandMessage | undefined> {
-  const invoked = live.commands.invoked(prompt);
+async function commandOf(prompt: string, { session, hosted }: SessionCall): Promise<CommandMessage | undefined> {
+  const invoked = hosted.commands.invoked(prompt);
   // The client chooses the mode for a prompt that it received from `session.commands.invoke`.
   if (invoked) return { kind: "message", message: await invoked.message(() => prompt) };
   const read = await readTyped(session, prompt, "program");
@@ -118,9 +118,9 @@ async function commandOf(prompt: string, { session, live }: SessionCall): Promis
 }
 
 /** Notifies clients of a command's output, and that nothing follows. Returns an id in place of a message id. */
-function announce(text: string, { session, live }: SessionCall): string {
-  live.commands.say(text);
-  if (!session.queue.isWorking) void session.history.emit("session.idle", {});
+function announce(text: string, { session, hosted }: SessionCall): string {
+  hosted.commands.showMessage(text);
+  if (!session.queue.isWorking) void session.record.emit("session.idle", {});
   return crypto.randomUUID();
 }
 

@@ -24,18 +24,18 @@ export const sessionMethods: MethodTable = {
     session.abort();
     return { success: true };
   }),
-  "session.getMessages": sessionMethod(nothing, async (_, { live }) => ({ events: await live.toldEvents() })),
+  "session.getMessages": sessionMethod(nothing, async (_, { hosted }) => ({ events: await hosted.deliveredEvents() })),
   "session.destroy": leave,
   // The name since SDK 1.0.13.
   "session.detach": leave,
   "session.shutdown": sessionMethod(
     () => ({ type: z.enum(["routine", "error"]).default("routine"), reason: z.string().optional() }),
-    async ({ type, reason = "" }, { hub, live }) => {
-      await hub.shutDown(live, type === "error" ? { error: reason } : {});
+    async ({ type, reason = "" }, { hub, hosted }) => {
+      await hub.shutDown(hosted, type === "error" ? { error: reason } : {});
     },
   ),
-  "session.suspend": sessionMethod(nothing, async (_, { hub, live }) => {
-    await hub.suspend(live);
+  "session.suspend": sessionMethod(nothing, async (_, { hub, hosted }) => {
+    await hub.suspend(hosted);
   }),
   "session.log": sessionMethod(
     () => ({
@@ -43,8 +43,8 @@ export const sessionMethods: MethodTable = {
       level: z.enum(["info", "warning", "error"]).default("info"),
       ephemeral: z.boolean().default(false),
     }),
-    async ({ message, level, ephemeral }, { live }) => ({
-      eventId: await live.log(message, { level, ephemeral }),
+    async ({ message, level, ephemeral }, { hosted }) => ({
+      eventId: await hosted.log(message, { level, ephemeral }),
     }),
   ),
 };

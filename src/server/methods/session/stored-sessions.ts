@@ -67,7 +67,7 @@ export const storedSessionsMethods: MethodTable = {
     return {};
   }),
   "sessions.save": method(byId, async ({ sessionId }, { hub }) => {
-    await hub.require(sessionId).session.history.log.flush();
+    await hub.require(sessionId).session.record.log.flush();
     return {};
   }),
   "sessions.bulkDelete": method(manyIds, async ({ sessionIds }, call) => ({

@@ -8,8 +8,8 @@ import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const usageMethods: MethodTable = {
   "session.usage.getMetrics": sessionMethod(nothing, async (_, { session }) => {
-    const { history, events } = session;
-    const { budget } = history;
+    const { record, events } = session;
+    const { budget } = record;
     const models = [...budget.perModel].map(([name, { calls, usage, costUsd }]) => [
       name,
       { requests: { count: calls, cost: costUsd ?? 0 }, usage },
@@ -17,7 +17,7 @@ export const usageMethods: MethodTable = {
     const { usage, durationMs, costUsd: total } = budget.session;
     const totalNanoAiu = nanoCredits(total);
     const last = events.findLast((event) => event.type === "troupe.usage" && event.agentId === undefined)?.data;
-    const { filesModified, ...lines } = await codeChanges(session.history.files, events);
+    const { filesModified, ...lines } = await codeChanges(session.record.files, events);
     return {
       totalPremiumRequestCost: 0,
       totalUserRequests: tallyOf(events).userMessages,

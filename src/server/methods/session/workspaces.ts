@@ -34,7 +34,7 @@ export const workspacesMethods: MethodTable = {
   "session.workspaces.updateMetadata": sessionMethod(
     () => ({ name: z.string().trim().min(1).max(500).optional() }),
     async ({ name }, { session }) => {
-      if (name !== undefined) await session.history.rename(name);
+      if (name !== undefined) await session.record.rename(name);
       return { workspace: workspaceOf(session), path: folderOf(session) };
     },
   ),
@@ -49,13 +49,13 @@ export const workspacesMethods: MethodTable = {
     async ({ content }, { session }) => {
       const { isNew } = await writeObjective(session, content);
       const operation = isNew ? "create" : "update";
-      await session.history.emit("session.autopilot_objective_changed", { operation });
+      await session.record.emit("session.autopilot_objective_changed", { operation });
       return { operation };
     },
   ),
   "session.workspaces.deleteAutopilotObjective": sessionMethod(nothing, async (_, { session }) => {
     const deleted = await removeObjective(session);
-    if (deleted) await session.history.emit("session.autopilot_objective_changed", { operation: "delete" });
+    if (deleted) await session.record.emit("session.autopilot_objective_changed", { operation: "delete" });
     return { deleted };
   }),
   // Only compaction creates summaries: each replaces a part of the conversation.
@@ -84,7 +84,7 @@ export const workspacesMethods: MethodTable = {
     () => ({ path: z.string(), content: z.string() }),
     async ({ path, content }, { session }) => {
       const { isNew } = await writeSessionFile(session, path, content);
-      await session.history.emit("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+      await session.record.emit("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
     },
   ),
   "session.workspaces.statFile": sessionMethod(onePath, async ({ path }, { session }) => {
@@ -138,12 +138,12 @@ export const workspacesMethods: MethodTable = {
 export function workspaceOf(session: Session): object {
   const { cwd, gitRoot, repository, branch } = session.workspace.directory;
   const [first, last] = [session.events[0], session.events.at(-1)];
-  const name = session.history.name ?? session.history.title;
+  const name = session.record.name ?? session.record.title;
   return {
     id: session.id,
     cwd,
     ...defined({ git_root: gitRoot, repository, branch, name }),
-    user_named: session.history.name !== undefined,
+    user_named: session.record.name !== undefined,
     summary_count: session.events.filter((event) => event.type === "session.compaction_complete").length,
     ...defined({ created_at: first?.timestamp, updated_at: last?.timestamp }),
   };

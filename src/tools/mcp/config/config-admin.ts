@@ -100,11 +100,11 @@ export async function mcpAdministration(options: McpAdministrationOptions) {
       return own.remove(name);
     },
     setEnabled: (name: string, enabled: boolean) => own.setEnabled([name], enabled),
-    check: async (name: string): Promise<ServerCheck> => checked(find(name), options, pins),
+    check: async (name: string): Promise<ServerCheck> => checkServer(find(name), options, pins),
     review: (name: string): Promise<McpReview> => review(find(name), options, pins),
     async login(name: string, more: McpLoginRequest): Promise<"signed-in" | "not-needed"> {
       const config = remote(find(name).config);
-      const reach = await (options.openFetch ?? guarded)(config);
+      const reach = await (options.openFetch ?? fetchGuarded)(config);
       try {
         return await login({ ...more, config, store: signIn(config), fetch: reach.fetch });
       } finally {
@@ -173,7 +173,7 @@ function settingsOf({ transport, tools, timeoutMs, deferTools, filterMapping, sa
   };
 }
 
-async function checked(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<ServerCheck> {
+async function checkServer(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<ServerCheck> {
   const { config, state } = known;
   if (state === "disabled") return { status: "disabled" };
   if (state !== "enabled") return { status: "not_configured", error: "it is not approved" };
@@ -218,7 +218,7 @@ function remote(config: McpServerConfig): McpServerConfig {
   throw new TroupeError("usage", `${config.name} is not a remote server, so there is nowhere to sign in.`);
 }
 
-async function guarded(config: McpServerConfig) {
+async function fetchGuarded(config: McpServerConfig) {
   const [{ guardedFetch }, { httpEndpoint }] = await Promise.all([
     import("../guarded-fetch.ts"),
     import("../http-endpoint.ts"),

@@ -94,7 +94,7 @@ export function resolveServers(sources: ServerSources): ResolvedServers {
     const { name, source } = config;
     const earlier = servers.get(name) ?? unused.find((other) => isHiding(other, name))?.config;
     if (earlier) {
-      notices.push(...shadowed(earlier, config));
+      notices.push(...shadowNotices(earlier, config));
       continue;
     }
     const item = pinnedItem(config);
@@ -102,7 +102,7 @@ export function resolveServers(sources: ServerSources): ResolvedServers {
     const reason = isOff ? "disabled" : distrust(sources, item, config);
     if (reason !== undefined) {
       unused.push({ config, reason, item });
-      if (reason !== "disabled") notices.push(distrusted(config, reason));
+      if (reason !== "disabled") notices.push(distrustNotice(config, reason));
       continue;
     }
     const isAsMeant = config.scope === "program" || config.scope === "builtin";
@@ -247,7 +247,7 @@ function distrust({ trust }: ServerSources, item: PinnedItem<"mcp">, { scope }: 
   return answer === "approved" ? undefined : answer;
 }
 
-function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "changed"): McpNotice {
+function distrustNotice(config: McpServerConfig, reason: "untrusted" | "new" | "changed"): McpNotice {
   const why = {
     untrusted: "the folder is not trusted",
     new: "it is not approved yet",
@@ -259,7 +259,7 @@ function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "chan
 }
 
 /** Notifies the user when their server is replaced by one of a project or plugin. */
-function shadowed(winner: McpServerConfig, loser: McpServerConfig): McpNotice[] {
+function shadowNotices(winner: McpServerConfig, loser: McpServerConfig): McpNotice[] {
   const isSurprise = loser.scope === "user" && (winner.scope === "project" || winner.scope === "plugin");
   if (!isSurprise) return [];
   return [{ source: winner.source, server: winner.name, message: `replaces the server in ${loser.source}` }];

@@ -57,7 +57,7 @@ export function readPins(path: string): ReadPins {
 
 export const noPins = (): PinsFile => ({ version: 1, servers: {} });
 
-export function kept({ server: _, ...definition }: McpToolDefinition): KeptDefinition {
+export function keptDefinition({ server: _, ...definition }: McpToolDefinition): KeptDefinition {
   // A JSON round trip, so that the stored value equals the one read later.
   return JSON.parse(JSON.stringify(definition));
 }

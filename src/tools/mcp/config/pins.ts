@@ -16,7 +16,7 @@ import { serverKey } from "./config-pin.ts";
 import {
   definitionOf,
   type KeptDefinition,
-  kept,
+  keptDefinition,
   noPins,
   PINS_FILE,
   type PinnedServer,
@@ -75,7 +75,7 @@ export async function openPins(options: PinsOptions): Promise<McpPins> {
       await change(config, (server) => ({ ...server, approved: withApproved(server, definitions) }));
     },
     async remember(config, definitions) {
-      const listed = definitions.map(kept);
+      const listed = definitions.map(keptDefinition);
       if (sameListing(serverOf(config)?.listed, listed) || sizeOf(listed) > MAX_SERVER_BYTES) return;
       await change(config, (server) => ({ ...server, approved: server?.approved ?? [], listed }));
     },
@@ -136,7 +136,10 @@ async function openFile({ disk, stateRoot, onNotice = () => undefined }: PinsOpt
 function withApproved(server: PinnedServer | undefined, definitions: readonly McpToolDefinition[]) {
   const names = new Set(definitions.map(({ name }) => name));
   const others = server?.approved.filter(({ definition }) => !names.has(definition.name)) ?? [];
-  const added = definitions.map((definition) => ({ hash: definitionHash(definition), definition: kept(definition) }));
+  const added = definitions.map((definition) => ({
+    hash: definitionHash(definition),
+    definition: keptDefinition(definition),
+  }));
   const approved = [...others, ...added];
   if (sizeOf(approved) > MAX_SERVER_BYTES) {
     const [first] = definitions;
@@ -149,20 +152,20 @@ function withApproved(server: PinnedServer | undefined, definitions: readonly Mc
 /** Returns a hash of everything that a model or the user sees of a tool. */
 export function definitionHash(definition: Omit<McpToolDefinition, "server">): string {
   const { name, title, description, inputSchema, annotations } = definition;
-  const shown = [name, title ?? null, description, sorted(inputSchema, 0), sorted(annotations ?? null, 0)];
+  const shown = [name, title ?? null, description, sortKeys(inputSchema, 0), sortKeys(annotations ?? null, 0)];
   return createHash("sha256").update(JSON.stringify(shown)).digest("hex");
 }
 
 const MAX_SORTED_DEPTH = 64;
 
 /** Sorts keys, so that another key order is not a change. */
-function sorted(value: unknown, depth: number): unknown {
+function sortKeys(value: unknown, depth: number): unknown {
   if (depth > MAX_SORTED_DEPTH) return JSON.stringify(value);
-  if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
+  if (Array.isArray(value)) return value.map((item) => sortKeys(item, depth + 1));
   if (!isObject(value)) return value;
   return Object.keys(value)
     .sort()
-    .map((key) => [key, sorted(value[key], depth + 1)]);
+    .map((key) => [key, sortKeys(value[key], depth + 1)]);
 }
 
 const sizeOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));

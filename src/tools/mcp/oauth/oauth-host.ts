@@ -6,7 +6,7 @@
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { defined } from "../../../lib/defined.ts";
 import type { McpServerConfig } from "../server.ts";
-import { needed } from "./oauth.ts";
+import { signInNeeded } from "./oauth.ts";
 import { remoteUrl } from "./oauth-store.ts";
 
 type TokenReason = "initial" | "refresh" | "reauth" | "upscope";
@@ -91,7 +91,7 @@ export function hostAuthorisedFetch(options: HostTokens): FetchLike {
         if ((await tokenAfter({ token, reason, response })) !== undefined) break;
         // After a failed refresh the user may still sign in. After a missing scope, other calls still work.
         if (reason === "upscope") return new Response(null, { status: response.status, headers: response.headers });
-        if (reason !== "refresh") throw await needed(config.name);
+        if (reason !== "refresh") throw await signInNeeded(config.name);
         reason = "reauth";
       }
     }

@@ -34,7 +34,7 @@ export function sessionSignIn(options: SignInOptions): SessionSignIn {
       const scope = url.searchParams.get("scope");
       if (scope && last?.status === 403 && isWithin(scope, store.read()?.askedScope)) throw stillRefused(config, scope);
       if (scope) await store.change((kept) => ({ ...kept, wantedScope: scope }));
-      throw await needed(config.name);
+      throw await signInNeeded(config.name);
     },
   });
   return {
@@ -104,7 +104,7 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
     }));
     return "signed-in";
   } catch (error) {
-    throw error instanceof TroupeError || signal.aborted ? error : failed(config, error);
+    throw error instanceof TroupeError || signal.aborted ? error : signInError(config, error);
   } finally {
     stop.done();
     listener.close();
@@ -151,7 +151,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
     async clientInformation(context) {
       const client = clientOf(settings, store.read(), way);
       // Registering again makes sense only when the user can then sign in.
-      if (client === undefined && way.redirectUrl === NO_REDIRECT) throw await needed(config.name);
+      if (client === undefined && way.redirectUrl === NO_REDIRECT) throw await signInNeeded(config.name);
       // Without its secret such a client is refused in any case.
       if (isByItself && client?.client_secret === undefined) throw await secretMissing(config, way);
       if (settings.clientId === undefined || client === undefined || context === undefined) return client;
@@ -190,7 +190,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
 }
 
 async function secretMissing({ name }: McpServerConfig, way: Way): Promise<Error> {
-  if (way.redirectUrl === NO_REDIRECT) return needed(name);
+  if (way.redirectUrl === NO_REDIRECT) return signInNeeded(name);
   return new TroupeError("usage", `The client of ${name} signs in with a secret, and none is stored.`, {
     hint: `Set TROUPE_MCP_CLIENT_SECRET and run: troupe mcp login ${name}`,
   });
@@ -260,12 +260,12 @@ function withoutCredentials(kept: Partial<SignIn>, what: "all" | "client" | "tok
 }
 
 /** Returns the error that the connection reports as "needs-auth". */
-export async function needed(serverName: string): Promise<Error> {
+export async function signInNeeded(serverName: string): Promise<Error> {
   const { UnauthorizedError } = await import("@modelcontextprotocol/client");
   return new UnauthorizedError(`${serverName} needs a sign-in: troupe mcp login ${serverName}`);
 }
 
-function failed({ name }: McpServerConfig, cause: unknown): TroupeError {
+function signInError({ name }: McpServerConfig, cause: unknown): TroupeError {
   return new TroupeError("failed", `Could not sign in to ${name}: ${messageOf(cause)}`, { cause });
 }
 

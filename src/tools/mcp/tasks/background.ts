@@ -47,7 +47,7 @@ export async function untilTask(
     },
   });
   done.catch(() => undefined);
-  const stopped = linked(signal, stop);
+  const stopped = forwardAbort(signal, stop);
   try {
     const result = await Promise.race([done, task.promise.then(() => undefined)]);
     if (result !== undefined) return result;
@@ -59,7 +59,7 @@ export async function untilTask(
     async (ports) => {
       background = ports;
       if (last !== undefined) ports.onStatus(last);
-      const unlink = linked(ports.signal, stop);
+      const unlink = forwardAbort(ports.signal, stop);
       return done.finally(unlink);
     },
     { dropped },
@@ -70,7 +70,7 @@ export async function untilTask(
 }
 
 /** Forwards an abort until the returned function is called. */
-function linked(signal: AbortSignal, stop: AbortController): () => void {
+function forwardAbort(signal: AbortSignal, stop: AbortController): () => void {
   const forward = (): void => stop.abort(signal.reason);
   if (signal.aborted) forward();
   signal.addEventListener("abort", forward, { once: true });

@@ -169,7 +169,7 @@ async function untilEnded<T extends Task>(first: T, context: TaskContext, watchi
   let current = first;
   let failures = 0;
   while (states.includes(current.status)) {
-    onStatus(shown(current, { steer, failures }));
+    onStatus(statusText(current, { steer, failures }));
     if (failures === 0) await each?.(current);
     const wanted = current.pollIntervalMs ?? current.pollInterval ?? DEFAULT_POLL_MS;
     await delay(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, wanted)), undefined, { signal });
@@ -184,11 +184,11 @@ async function untilEnded<T extends Task>(first: T, context: TaskContext, watchi
     }
     if (current.taskId !== taskId) throw new Error("the server answered about another task");
   }
-  onStatus(shown(current, { steer: undefined, failures }));
+  onStatus(statusText(current, { steer: undefined, failures }));
   return current;
 }
 
-function shown(
+function statusText(
   { taskId, status, statusMessage }: Task,
   { steer, failures }: { steer: McpTaskStatus["steer"]; failures: number },
 ): McpTaskStatus {

@@ -61,7 +61,7 @@ async function tunnel(
   const target = await allowedTarget(options, host, Number(port));
   if (typeof target === "string")
     return void client.end(`HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n${target}\n`);
-  const upstream = dialled(options, target.address, target.port);
+  const upstream = dialTarget(options, target.address, target.port);
   upstream.once("connect", () => {
     client.write("HTTP/1.1 200 Connection established\r\n\r\n");
     if (head.length > 0) upstream.write(head);
@@ -86,7 +86,7 @@ async function forward(
     method: request.method ?? "GET",
     path: `${url.pathname}${url.search}`,
     headers: { ...headers, host: url.host, connection: "close" },
-    createConnection: () => dialled(options, target.address, target.port),
+    createConnection: () => dialTarget(options, target.address, target.port),
   });
   onward.on("response", (answer) => {
     const kept = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.test(name));
@@ -128,7 +128,7 @@ async function systemResolve(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-function dialled({ dial }: ProxyOptions, address: string, port: number): Socket {
+function dialTarget({ dial }: ProxyOptions, address: string, port: number): Socket {
   const socket = dial ? dial(address, port) : connect({ host: address, port });
   const limit = setTimeout(() => socket.destroy(new Error("no connection in time")), CONNECT_TIMEOUT_MS);
   socket.once("connect", () => clearTimeout(limit)).once("close", () => clearTimeout(limit));

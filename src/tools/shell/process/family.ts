@@ -39,7 +39,7 @@ export async function endFamily(family: ProcessFamily): Promise<void> {
   const members = await membersOf(family);
   if (members.length === 0) return;
   for (const { pid, name } of members) if (name !== LAUNCHER) signal(pid, "SIGTERM");
-  if (await gone(family, TERM_GRACE_MS)) return;
+  if (await waitUntilGone(family, TERM_GRACE_MS)) return;
   await killFamily(family);
 }
 
@@ -108,7 +108,7 @@ export async function signalFamily(family: ProcessFamily, name: NodeJS.Signals):
   for (const member of await membersOf(family)) if (member.name !== LAUNCHER) signal(member.pid, name);
 }
 
-async function gone(family: ProcessFamily, withinMs: number): Promise<boolean> {
+async function waitUntilGone(family: ProcessFamily, withinMs: number): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (let pause = POLL_MS; performance.now() < end; pause = Math.min(pause * 2, MAX_POLL_MS)) {
     await delay(pause);

@@ -98,9 +98,9 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
       // Its own process group and session: one signal reaches all of it, and it has no controlling terminal.
       detached: true,
     });
-    const pid = await started(child);
+    const pid = await whenStarted(child);
     pipe.read(request.onBytes);
-    return piped(child, pid, pipe);
+    return processWithPipe(child, pid, pipe);
   } catch (error) {
     pipe.destroy();
     throw error;
@@ -137,7 +137,7 @@ export async function waitingProcess(request: {
       stdio: ["ignore", pipe.writeFd, pipe.writeFd, filter, "pipe"],
       detached: true,
     });
-    const pid = await started(child);
+    const pid = await whenStarted(child);
     child.unref();
     return waiting(child, pid, pipe);
   } catch (error) {
@@ -162,7 +162,7 @@ function waiting(child: ChildProcess, pid: number, pipe: OutputPipe): WaitingPro
     start(args, onBytes) {
       child.ref();
       pipe.read(onBytes);
-      const process = piped(child, pid, pipe);
+      const process = processWithPipe(child, pid, pipe);
       if (rest && "end" in rest) rest.end(args.map((word) => `${word}\0`).join(""));
       return process;
     },
@@ -173,7 +173,7 @@ function waiting(child: ChildProcess, pid: number, pipe: OutputPipe): WaitingPro
   };
 }
 
-function piped(child: ChildProcess, pid: number, pipe: OutputPipe): ShellProcess {
+function processWithPipe(child: ChildProcess, pid: number, pipe: OutputPipe): ShellProcess {
   const commands = child.stdio[3];
   for (const stream of [child.stdin, commands]) stream?.on("error", () => undefined);
   const { stdin } = child;
@@ -190,7 +190,7 @@ function piped(child: ChildProcess, pid: number, pipe: OutputPipe): ShellProcess
   };
 }
 
-function started(child: ChildProcess): Promise<number> {
+function whenStarted(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("spawn", () => resolve(child.pid ?? 0));
     child.once("error", reject);

@@ -129,7 +129,7 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
   child.stdin?.on("error", () => undefined);
   child.unref();
   unrefPipe(child);
-  const keep = keeper((line) => void child.stdin?.write(line));
+  const keep = keepFunction((line) => void child.stdin?.write(line));
   return {
     watch: (pid) => void child.stdin?.write(`+${pid}\n`),
     keep,
@@ -145,7 +145,7 @@ const MAX_KNOWN = 4;
  * Returns `keep`. A shell reads its input byte by byte, and most commands must undo the same as the one before. So a text
  * that the watchdog already has is added again by its number.
  */
-function keeper(send: (line: string) => void): Watchdog["keep"] {
+function keepFunction(send: (line: string) => void): Watchdog["keep"] {
   /** Texts that the watchdog has and that are not kept at the moment, the oldest first. */
   const known = new Map<string, number>();
   const free: number[] = [];

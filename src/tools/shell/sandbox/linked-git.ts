@@ -20,7 +20,7 @@ function readSmall(path: string): string {
  * Joins paths as the kernel reads them. `resolve` would take ".." after a link for the folder that contains the link,
  * while git ends up elsewhere.
  */
-const joined = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
+const joinPath = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
 
 /**
  * Returns the folder that a `.git` file leads to. Throws an `Unprotectable` for one in the folders `within` that no
@@ -31,7 +31,7 @@ export function gitFolderBehind(gitFile: string, within: readonly string[]): str
     const text = readSmall(gitFile);
     if (!text.startsWith("gitdir: ")) return undefined;
     const link = text.slice("gitdir: ".length);
-    const path = joined(dirname(gitFile), link);
+    const path = joinPath(dirname(gitFile), link);
     if (link.includes("\ufffd")) {
       if (isInside(resolve(path), within)) throw oddName(gitFile);
       return undefined;
@@ -52,8 +52,8 @@ export function linkedRepository(gitFile: string): { common: string; own: string
   try {
     const own = gitFolderBehind(gitFile, []);
     if (own === undefined) return undefined;
-    const back = realPath(joined(own, readSmall(join(own, "gitdir"))));
-    const common = realPath(joined(own, readSmall(join(own, "commondir"))));
+    const back = realPath(joinPath(own, readSmall(join(own, "gitdir"))));
+    const common = realPath(joinPath(own, readSmall(join(own, "commondir"))));
     if (back === undefined || common === undefined) return undefined;
     const isKnown = back === realPath(gitFile) && own.startsWith(join(common, "worktrees") + sep);
     return isKnown && basename(common) === ".git" ? { common, own } : undefined;

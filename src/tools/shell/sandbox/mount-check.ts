@@ -21,7 +21,7 @@ interface HostMount {
  */
 export function mountCheck(mounts: readonly Mount[], writable: readonly string[]): string {
   const host = hostMounts();
-  const lines = mounts.filter(({ unchecked }) => !unchecked).map((mount) => expected(mount, host));
+  const lines = mounts.filter(({ unchecked }) => !unchecked).map((mount) => expectedLine(mount, host));
   const open = mounts.filter(({ kind }) => kind !== "ro-bind").map(({ path }) => path);
   // A folder is mounted together with the machine's mounts inside it.
   const within = host.map(({ point }) => point).filter((point) => isInside(point, open));
@@ -52,7 +52,7 @@ __troupe_mounts() {
  * Returns "root on point rw" for a bind of a path onto itself; only the point for an empty file or folder. The kernel
  * never prints a space within a path, so no file name can pass for several words.
  */
-function expected({ kind, path }: Mount, host: readonly HostMount[]): string {
+function expectedLine({ kind, path }: Mount, host: readonly HostMount[]): string {
   if (kind !== "bind" && kind !== "ro-bind") return ` on ${escaped(path)} ${kind === "empty file" ? "ro" : "rw"} `;
   const above = host.findLast(({ point }) => isInside(path, [point]));
   const rest = path.slice(above?.point === "/" ? 0 : (above?.point.length ?? 0));

@@ -111,7 +111,7 @@ async function hold(
     );
     const alsoHidden = await furtherSecrets(entry, roots, workspace);
     await mountPoints.settled();
-    const plan = planned(entry, { ...roots, workspace, alsoHidden });
+    const plan = planOrThrow(entry, { ...roots, workspace, alsoHidden });
     const held = mountPoints.hold(plan);
     try {
       await held.make();
@@ -169,7 +169,7 @@ async function search({ scanner, options }: SandboxEntry, root: string): Promise
   }
 }
 
-function planned(
+function planOrThrow(
   { request, options, mountPoints, credentials }: SandboxEntry,
   roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {

@@ -145,19 +145,24 @@ const sentenceCase = (text: string): string => `${text.slice(0, 1).toUpperCase()
 
 function QuestionAnswers({ item, isBusy, onAnswer }: AnswerProps): JSX.Element {
   const [words, setWords] = useState("");
-  const say = (text: string, wasFreeform: boolean): void =>
+  const sendAnswer = (text: string, wasFreeform: boolean): void =>
     onAnswer("session.ui.handlePendingUserInput", { response: { answer: text, wasFreeform } });
   return (
     <div class="answers">
       {item.choices.map((choice) => (
-        <button key={choice} type="button" disabled={isBusy} onClick={() => say(choice, false)}>
+        <button key={choice} type="button" disabled={isBusy} onClick={() => sendAnswer(choice, false)}>
           {choice}
         </button>
       ))}
       {item.allowFreeform && (
         <>
-          <TextField label="Your answer" value={words} onChange={setWords} onEnter={() => say(words, true)} />
-          <button type="button" class="primary" disabled={isBusy || words === ""} onClick={() => say(words, true)}>
+          <TextField label="Your answer" value={words} onChange={setWords} onEnter={() => sendAnswer(words, true)} />
+          <button
+            type="button"
+            class="primary"
+            disabled={isBusy || words === ""}
+            onClick={() => sendAnswer(words, true)}
+          >
             Answer
           </button>
         </>

@@ -201,8 +201,8 @@ export function ToolView({ card, event }: ToolProps): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const took = card.endedAt === undefined ? "" : duration(card.endedAt - card.startedAt);
   const hasMore = (card.output.hiddenCharacters > 0 || (card.diff?.hiddenCharacters ?? 0) > 0) && event !== undefined;
-  const output = isWhole && event ? sanitise(fullText(event)) : bounded(card.output);
-  const diff = isWhole && event ? fullDiff(event) : card.diff && bounded(card.diff);
+  const output = isWhole && event ? sanitise(fullText(event)) : outputTextOf(card.output);
+  const diff = isWhole && event ? fullDiff(event) : card.diff && outputTextOf(card.diff);
   return (
     <details class={`card tool-${card.state}`} open={card.state === "failed" || card.state === "denied"}>
       <summary>
@@ -236,6 +236,6 @@ export function ToolView({ card, event }: ToolProps): JSX.Element {
   );
 }
 
-function bounded({ head, tail, hiddenLines }: OutputText): string {
+function outputTextOf({ head, tail, hiddenLines }: OutputText): string {
   return sanitise(tail === "" ? head : `${head}\n… ${hiddenLines} lines …\n${tail}`);
 }

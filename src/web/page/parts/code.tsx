@@ -16,7 +16,7 @@ export function Code({ text, language }: { readonly text: string; readonly langu
     if (name === undefined || text.length > MAX_HIGHLIGHTED) return undefined;
     let isGone = false;
     const idle = whenIdle(() => {
-      void highlighted(text, name).then((all) => {
+      void highlight(text, name).then((all) => {
         if (!isGone && all) setPieces({ of: text, all });
       });
     });
@@ -41,7 +41,7 @@ export function Code({ text, language }: { readonly text: string; readonly langu
   );
 }
 
-async function highlighted(text: string, name: string): Promise<readonly Piece[] | undefined> {
+async function highlight(text: string, name: string): Promise<readonly Piece[] | undefined> {
   try {
     const { tokenize } = await import("@speed-highlight/core");
     const all: Piece[] = [];

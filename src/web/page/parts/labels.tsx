@@ -17,7 +17,7 @@ export function StateLabel({ state }: { readonly state: SessionState | AgentStat
 }
 
 /** Returns where a session of the database is at the moment. */
-export function placeText(work: OpenWork | undefined): string {
+export function locationText(work: OpenWork | undefined): string {
   return work?.worker == null ? "in the database" : `on worker ${sanitise(work.worker)}`;
 }
 

@@ -5,7 +5,7 @@
 import type { JSX, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
-import type { AgentLanes, Span, SpanKind } from "../../../view/lanes.ts";
+import type { AgentLanes, Span, SpanKind } from "../../../view/agent-lanes.ts";
 import type { View } from "../../../view/view.ts";
 import { clock, duration } from "../format.ts";
 import { treeEntries } from "./agent-tree.tsx";

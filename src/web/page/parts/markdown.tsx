@@ -14,10 +14,10 @@ const MAX_LEXED = 60_000;
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
   const safe = sanitise(text);
   if (safe.length > MAX_LEXED) return <pre class="plain">{safe}</pre>;
-  return <div class="md">{blocks(lexed(safe))}</div>;
+  return <div class="md">{blocks(lexMarkdown(safe))}</div>;
 }
 
-function lexed(text: string): readonly Token[] {
+function lexMarkdown(text: string): readonly Token[] {
   try {
     return Lexer.lex(text, { gfm: true });
   } catch {

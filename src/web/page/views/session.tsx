@@ -4,7 +4,7 @@ import { sanitise } from "../../../lib/text.ts";
 import type { AgentView, Spent, View } from "../../../view/view.ts";
 import { money } from "../format.ts";
 import { AgentTree, stateOf } from "../parts/agent-tree.tsx";
-import { placeText, StateLabel } from "../parts/labels.tsx";
+import { locationText, StateLabel } from "../parts/labels.tsx";
 import { LanesView } from "../parts/lanes.tsx";
 import { ReplayBar } from "../parts/replay-bar.tsx";
 import { addressOf, go, type Route, type Tab } from "../route.ts";
@@ -78,7 +78,7 @@ function Head({ model, view, route }: { model: PageSession; view: View; route: S
       <h1>{sanitise(facts.name ?? row?.name ?? model.id).split("\n")[0]}</h1>
       <span class="facts">
         {!isExported.value && <StateLabel state={row?.state ?? "closed"} />}
-        {model.isInDatabase && <span>{placeText(row?.work)}</span>}
+        {model.isInDatabase && <span>{locationText(row?.work)}</span>}
         {facts.model !== undefined && <span>{sanitise(facts.model)}</span>}
         <span title={facts.cwd ?? ""}>{sanitise(facts.cwd ?? "")}</span>
         {facts.branch !== undefined && <span>{sanitise(facts.branch)}</span>}

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { sanitise } from "../../../lib/text.ts";
 import type { SessionHit, SessionRow } from "../../api.ts";
 import { age, money, plural, shortPath } from "../format.ts";
-import { placeText, StateLabel } from "../parts/labels.tsx";
+import { locationText, StateLabel } from "../parts/labels.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { addressOf, go } from "../route.ts";
 import { call } from "../server.ts";
@@ -134,7 +134,7 @@ function Row({ row, isMarked, onMark }: { row: SessionRow; isMarked: boolean; on
             </span>
           )}
           {row.holder === "other" && <span>in process {row.holderPid}</span>}
-          {row.isInDatabase && <span>{placeText(row.work)}</span>}
+          {row.isInDatabase && <span>{locationText(row.work)}</span>}
         </span>
       </a>
       <span class="numbers">

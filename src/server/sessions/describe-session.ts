@@ -1,11 +1,11 @@
 /** Descriptions of a session that clients receive. */
 import { defined } from "../../lib/defined.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { LiveSession } from "./live-session.ts";
+import type { HostedSession } from "./hosted-session.ts";
 import { folderOf } from "./session-files.ts";
 
 /** The description in the response that opens the session. */
-export function described({ session, clients, extensions }: LiveSession): object {
+export function describeSession({ session, clients, extensions }: HostedSession): object {
   return {
     sessionId: session.id,
     workspacePath: folderOf(session),

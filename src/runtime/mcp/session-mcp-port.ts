@@ -1,7 +1,7 @@
 import { defined } from "../../lib/defined.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
-import type { ServerPort } from "../../session/server-port.ts";
+import type { SessionMcpPort } from "../../session/session-mcp-port.ts";
 import type { McpServerState } from "../../tools/mcp/connection.ts";
 import type { McpServerPort } from "../../tools/mcp/connections.ts";
 import type { McpScope, McpServerConfig } from "../../tools/mcp/server.ts";
@@ -9,11 +9,11 @@ import { ToolError } from "../../tools/tool-error.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
 /** Returns the session's MCP servers for surfaces. Errors are worded for users, not for a model. */
-export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPort {
+export function sessionMcpPort(mcp: SessionMcp, apps: SessionMcpPort["apps"]): SessionMcpPort {
   return {
     apps,
     get servers() {
-      return mcp.servers.map(serverPortOf);
+      return mcp.servers.map(mcpServerEntry);
     },
     opened: () => mcp.opened(),
     ready: (signal) => mcp.ready(signal),
@@ -48,7 +48,7 @@ export function summaryOf(
   };
 }
 
-function serverPortOf(server: McpServerPort): ServerPort["servers"][number] {
+function mcpServerEntry(server: McpServerPort): SessionMcpPort["servers"][number] {
   return {
     config: server.config,
     state: () => server.state(),

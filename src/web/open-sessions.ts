@@ -13,7 +13,7 @@ import type { ClientSession } from "../sdk/session.ts";
 import { joinableServer } from "../server/joinable.ts";
 import { holdingProcess } from "./session-holder.ts";
 
-export interface LiveOptions {
+export interface OpenSessionsOptions {
   /** The server inside this process. */
   readonly client: Client;
   readonly home: string;
@@ -28,15 +28,15 @@ export interface LiveOptions {
 /** Reading files of the workspace is not asked about; the rules of the user still hold. */
 const readsFreely = { approveAllReadPermissionRequests: true };
 
-export class LiveSessions {
-  readonly #options: LiveOptions;
+export class OpenSessions {
+  readonly #options: OpenSessionsOptions;
   readonly #open = new Map<string, Promise<ClientSession>>();
   /** Connections to other processes of this machine, by pid. */
   readonly #peers = new Map<number, Client>();
   /** Sessions that were joined, and the processes that have them open. */
   readonly #joined = new Map<string, number>();
 
-  constructor(options: LiveOptions) {
+  constructor(options: OpenSessionsOptions) {
     this.#options = options;
   }
 

@@ -12,7 +12,7 @@ import { resumeData, type SummaryFacts, startData, summaryOfFacts } from "./summ
 import { RunTotals } from "./turn/run-totals.ts";
 import { SessionPreamble } from "./turn/session-preamble.ts";
 
-interface SessionHistoryParts {
+interface SessionRecordParts {
   readonly options: SessionOptions;
   /** Returns the event log, which folds into this history and exists a moment later. */
   events(): EventLog;
@@ -22,18 +22,18 @@ interface SessionHistoryParts {
 }
 
 /** Everything that a session's log says: past events, title, name, totals, and how to add to it. */
-export class SessionHistory {
+export class SessionRecord {
   /** Usage and cost of the session and of this process. */
   readonly budget: Budget;
   /** Totals since this process opened the session. */
   readonly totals = new RunTotals();
   readonly preamble = new SessionPreamble();
   readonly startedAt: number;
-  readonly #parts: SessionHistoryParts;
+  readonly #parts: SessionRecordParts;
   #name: string | undefined;
   #summaryWrite: Promise<void> | undefined;
 
-  constructor(parts: SessionHistoryParts) {
+  constructor(parts: SessionRecordParts) {
     this.#parts = parts;
     const { log, stamp } = parts.options;
     this.budget = new Budget([...log.removed, ...log.events]); // usage of rewound events counts too

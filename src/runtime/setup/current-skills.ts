@@ -2,7 +2,7 @@ import { findSkill, type Skill } from "../../context/skills/skill.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
 /** The skills of one session. They can be enabled, disabled and reloaded while it is open. */
-export class LiveSkills {
+export class CurrentSkills {
   #found: readonly Skill[];
   readonly #find: () => Promise<readonly Skill[]>;
   readonly #onChange: () => void;

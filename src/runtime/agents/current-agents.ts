@@ -16,7 +16,7 @@ import type { Workspace } from "../workspace/workspace.ts";
 const QUIET_START_MS = 250;
 
 /** The agents of a session and the tools that name them, updated while files change. */
-export class LiveAgents {
+export class CurrentAgents {
   readonly #workspace: Workspace;
   readonly #channel: SessionChannel;
   readonly #workers: CoordinationSettings;

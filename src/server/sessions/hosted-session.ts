@@ -28,11 +28,11 @@ import { EventWindow } from "./event-window.ts";
 import { OpenRequestEvents } from "./open-requests.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
-export interface LiveSessionOptions {
+export interface HostedSessionOptions {
   /** Called before the session is closed for good. Must not reject. */
-  readonly beforeClose?: ((live: LiveSession) => Promise<void>) | undefined;
+  readonly beforeClose?: ((hosted: HostedSession) => Promise<void>) | undefined;
   /** Called after every stored event. */
-  onStoredEvent(live: LiveSession): void;
+  onStoredEvent(hosted: HostedSession): void;
   /** Called for every event that is sent to clients. */
   onSessionEvent(event: SessionEvent): void;
   /** Callbacks that start extensions and accept them as clients. */
@@ -53,10 +53,10 @@ const gatedRequests = [
   ["session_limits_exhausted.requested", "session_limits_exhausted"],
 ] as const;
 
-export class LiveSession {
+export class HostedSession {
   #session: Session;
   /** The sent events, for clients that poll. */
-  readonly window = new EventWindow((from, to) => this.#session.history.past.read(from, to));
+  readonly window = new EventWindow((from, to) => this.#session.record.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
   readonly openRequests = new OpenRequestEvents();
@@ -88,7 +88,7 @@ export class LiveSession {
   identity: GithubStatus | undefined;
   /** Set while the session is reopened with other options. No request reaches it meanwhile. */
   reopening: Promise<void> | undefined;
-  readonly #options: LiveSessionOptions;
+  readonly #options: HostedSessionOptions;
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
   /** Request kinds that are enabled because a client registered an interest, with callbacks that disable them. */
@@ -98,7 +98,7 @@ export class LiveSession {
   /** Number of stored events that clients have received or could have; undefined before the first listener. */
   #known: number | undefined;
 
-  constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
+  constructor(session: Session, clients: Clients, options: HostedSessionOptions) {
     this.#session = session;
     this.clients = clients;
     this.#commands = this.#newCommands(session, clients);
@@ -106,23 +106,23 @@ export class LiveSession {
     this.extensions = this.#newExtensions(options.extensions);
     this.tasks = new ClientTasks(
       session.id,
-      () => void this.session.history.emit("session.background_tasks_changed", {}),
+      () => void this.session.record.emit("session.background_tasks_changed", {}),
     );
     clients.ready = (signal) => this.extensions.ready(signal);
     clients.serve(session);
   }
 
-  #newExtensions(ports: LiveSessionOptions["extensions"]): ExtensionHost {
+  #newExtensions(ports: HostedSessionOptions["extensions"]): ExtensionHost {
     const isThere = (): boolean => !this.session.queue.closed.aborted;
     return new ExtensionHost({
       ...ports,
       port: () => this.session.workspace.services?.extensions,
       onChange: (all) => {
         const extensions = all.map(({ pid: _, ...extension }) => extension);
-        if (isThere()) void this.session.history.emit("session.extensions_loaded", { extensions });
+        if (isThere()) void this.session.record.emit("session.extensions_loaded", { extensions });
       },
       warn: (message) => {
-        if (isThere()) this.session.history.warn("extension", message);
+        if (isThere()) this.session.record.warn("extension", message);
       },
     });
   }
@@ -158,7 +158,7 @@ export class LiveSession {
     });
     this.#stopListening?.();
     this.openRequests.clear();
-    this.#known = this.session.history.past.count;
+    this.#known = this.session.record.past.count;
   }
 
   /** Closes and reopens the same session. Its clients stay attached and receive the events that follow. */
@@ -224,7 +224,7 @@ export class LiveSession {
 
   /** Sends every event of this process, from the first on, to attached clients. Resolves after the first event. */
   async listen(): Promise<void> {
-    const { past } = this.session.history;
+    const { past } = this.session.record;
     const begun = deferred<void>();
     if (this.#known === undefined) this.window.begin(past.inherited);
     // Another process may have written events while the session was closed here.
@@ -232,16 +232,16 @@ export class LiveSession {
     const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
     for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
     const onEvent = (event: SessionEvent): void =>
-      this.#tellNew(event, this.session.history.past.deliveredCount, begun.resolve);
+      this.#tellNew(event, this.session.record.past.deliveredCount, begun.resolve);
     let position = past.inherited;
     let isReplayed = false;
     // Events from before the first listener are replayed. Their positions follow from their order.
-    this.#stopListening = this.session.history.follow((event) => {
+    this.#stopListening = this.session.record.follow((event) => {
       if (isReplayed || event.ephemeral) onEvent(event);
       else this.#tellNew(event, position++, begun.resolve);
     }, "own");
     isReplayed = true;
-    if (this.session.history.isAnnounced) await begun.promise;
+    if (this.session.record.isAnnounced) await begun.promise;
     this.announce("session.managed_settings_resolved", noManagedSettings);
   }
 
@@ -265,12 +265,12 @@ export class LiveSession {
   leave(connection: ClientConnection): void {
     this.touch();
     this.interests.forget(connection);
-    this.tasks.left(connection);
+    this.tasks.handleDisconnect(connection);
     this.clients.leave(connection);
   }
 
   /** Returns the events that clients have received or could have. Later events arrive once, by notification. */
-  async toldEvents(): Promise<SessionEvent[]> {
+  async deliveredEvents(): Promise<SessionEvent[]> {
     const events: SessionEvent[] = [];
     for await (const event of eventsOf(this.session)) events.push(event);
     return events;
@@ -279,7 +279,7 @@ export class LiveSession {
   /** Sends a client's log line to all clients. Resolves with the id of its event when they have received it. */
   async log(given: string, options: { level: "info" | "warning" | "error"; ephemeral: boolean }): Promise<string> {
     const { session } = this;
-    const message = session.history.redactor?.text(given) ?? given;
+    const message = session.record.redactor?.text(given) ?? given;
     const type = `session.${options.level}` as const;
     if (options.ephemeral) {
       const event = this.#passing(type, { [`${options.level}Type`]: "notification", message });
@@ -288,10 +288,10 @@ export class LiveSession {
     }
     const said =
       type === "session.info"
-        ? session.history.emit(type, { infoType: "notification", message })
+        ? session.record.emit(type, { infoType: "notification", message })
         : type === "session.warning"
-          ? session.history.emit(type, { warningType: "notification", message })
-          : session.history.emit(type, { errorType: "notification", message });
+          ? session.record.emit(type, { warningType: "notification", message })
+          : session.record.emit(type, { errorType: "notification", message });
     const id = session.events.at(-1)?.id ?? "";
     await said;
     return id;

@@ -1,5 +1,5 @@
 /** Runs a listener of the program. An error that it throws becomes a process warning. */
-export function guarded(run: () => void): void {
+export function runListener(run: () => void): void {
   try {
     run();
   } catch (error) {

@@ -5,8 +5,8 @@ import { readable } from "../../runtime/cluster/readable.ts";
 import { openRequestIds } from "../../runtime/cluster/requests.ts";
 import type { OpenSession } from "../../runtime/cluster/states.ts";
 import { newestSessions } from "../../store/postgres/reading.ts";
-import type { Places } from "../places.ts";
-import type { SessionPlace } from "../session-place.ts";
+import type { SessionLocation } from "../session-location.ts";
+import type { SessionLocator } from "../session-locator.ts";
 import type { Connection } from "./connection.ts";
 
 /** Sessions in the list beside those with open work. */
@@ -14,21 +14,21 @@ const MAX_LISTED = 500;
 /** Sessions that are folded: those that wait for a person come first. */
 const MAX_FOLDED = 60;
 
-export function clusterPlace(connection: Connection, places: Pick<Places, "isHere">): SessionPlace {
+export function clusterLocation(connection: Connection, locator: Pick<SessionLocator, "isHere">): SessionLocation {
   let open = new Map<string, OpenSession>();
   let requests: ReadonlyMap<string, ReadonlySet<string>> | undefined;
   const chosen = () => ({ limit: MAX_LISTED, besides: [...open.keys()] });
   return {
     isDatabase: true,
     // Most of the time of a look is waiting for the server.
-    lookShare: 4,
+    pollShare: 4,
     async revisions() {
       return connection.use(async ({ database }) => {
         open = new Map((await listOpenSessions(database)).map((one) => [one.session, one]));
         requests = await readable(openRequestIds(database));
         const all = await newestSessions(database, chosen()).revisions();
         // A copy of a session on this machine is listed there.
-        return all.filter(({ sessionId }) => !places.isHere(sessionId));
+        return all.filter(({ sessionId }) => !locator.isHere(sessionId));
       });
     },
     list: () => connection.use(({ database }) => newestSessions(database, chosen()).list()),

@@ -1,7 +1,7 @@
 import type { Json } from "../lib/json.ts";
 
 /** The MCP servers of a session, as surfaces see them. */
-export interface ServerPort {
+export interface SessionMcpPort {
   readonly servers: readonly ServerEntry[];
   /** Resolves when `servers` is complete. Connects nothing. */
   opened(): Promise<void>;

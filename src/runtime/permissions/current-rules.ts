@@ -15,7 +15,7 @@ export interface WireRule {
  * The rules of an open session, which its client may change. Changes apply from the next decision on, also for working
  * agents. A denial wins over every allow rule. A client cannot enable what the user's settings rule out.
  */
-export class LiveRules {
+export class CurrentRules {
   /** Always reflects the current rules. */
   readonly policy: Policy;
   /** Folders the tools may access, the working directory first; empty means no limit. */

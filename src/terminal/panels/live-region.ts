@@ -3,7 +3,7 @@
  * running calls, agents, the card that needs an answer, the queue, suggestions, the status line, and the prompt last.
  */
 import type { AgentView, AttentionItem, View } from "../../view/view.ts";
-import type { Live } from "../screen/frame.ts";
+import type { LiveRegion } from "../screen/frame.ts";
 import { safeCode, safeLine } from "../screen/safe.ts";
 import type { Style } from "../screen/style.ts";
 import { clipRow, widthOf, wrapPlain } from "../screen/width.ts";
@@ -40,7 +40,7 @@ export interface CardState {
   readonly blocked: string | undefined;
 }
 
-export interface LiveInput {
+export interface LiveRegionInput {
   readonly view: View | undefined;
   readonly ui: UiState;
   readonly style: Style;
@@ -56,7 +56,7 @@ const MAX_LABEL = 36;
 const MIN_ROWS_FOR_GAP = 16;
 const SEPARATOR = " · ";
 
-export function liveRegion(input: LiveInput): Live {
+export function liveRegion(input: LiveRegionInput): LiveRegion {
   const { view, ui, style, size } = input;
   const columns = Math.max(10, size.columns - 1);
   const most = Math.max(2, Math.min(size.rows - 1, Math.floor(size.rows / 2)));

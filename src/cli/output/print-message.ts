@@ -1,7 +1,7 @@
 import { sanitise } from "../../lib/text.ts";
 
 /** Writes one line for the user to stderr. Quoted text cannot control the terminal or imitate another line. */
-export function say(text: string): void {
+export function printMessage(text: string): void {
   process.stderr.write(
     `troupe: ${sanitise(text)
       .replace(/\s*\n\s*/g, " ")
@@ -9,7 +9,7 @@ export function say(text: string): void {
   );
 }
 
-/** Like `say`, for text with several lines, such as a stack. */
+/** Like `printMessage`, for text with several lines, such as a stack. */
 export function sayLines(text: string): void {
   process.stderr.write(`troupe: ${sanitise(text).trimEnd()}\n`);
 }

@@ -1,27 +1,27 @@
-/** A place in which sessions are kept, as the list of sessions reads it. */
+/** A location of sessions, on this machine or in a database, as the list of sessions reads it. */
 import { watch } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../store/store.ts";
 import type { AttentionItem } from "../view/view.ts";
 import type { OpenWork, SessionRow } from "./api.ts";
-import type { LiveSessions } from "./live-sessions.ts";
+import type { OpenSessions } from "./open-sessions.ts";
 import { holdingProcess } from "./session-holder.ts";
 import type { SignIns } from "./sign-ins.ts";
 
-export interface SessionPlace extends Pick<Store, "revisions" | "list"> {
+export interface SessionLocation extends Pick<Store, "revisions" | "list"> {
   readonly isDatabase: boolean;
   /** Limits the share of the time that may be spent on polling: 250 means at most 1/250. */
-  readonly lookShare: number;
+  readonly pollShare: number;
   /** Returns the ids of the sessions to fold. */
   choose(revisions: Awaited<ReturnType<Store["revisions"]>>): readonly string[];
   /** Returns undefined for a session that nobody has open. */
-  holderOf(sessionId: string, isFolded: boolean): Promise<Openness | undefined>;
+  holderOf(sessionId: string, isFolded: boolean): Promise<OpenState | undefined>;
   /** Calls back when a session is added or removed. Undefined where that is not possible; `onLost` when it ends. */
   watch(onChange: () => void, onLost: () => void): (() => void) | undefined;
 }
 
 /** How a session is open. */
-export interface Openness extends Partial<Pick<SessionRow, "holder" | "holderPid">> {
+export interface OpenState extends Partial<Pick<SessionRow, "holder" | "holderPid">> {
   /** Ids of the requests that can be answered. Undefined: those of its events. */
   readonly requests?: ReadonlySet<string>;
   readonly work?: OpenWork;
@@ -33,16 +33,16 @@ const MAX_FOLDED = 40;
 const FOLDED_MS = 3 * 24 * 60 * 60 * 1000;
 
 /** The sessions of this machine. */
-export function localPlace(parts: {
+export function localLocation(parts: {
   readonly store: Store;
   readonly home: string;
-  readonly live: LiveSessions;
+  readonly openSessions: OpenSessions;
   readonly signIns: SignIns;
-}): SessionPlace {
-  const { store, home, live, signIns } = parts;
+}): SessionLocation {
+  const { store, home, openSessions, signIns } = parts;
   return {
     isDatabase: false,
-    lookShare: 250,
+    pollShare: 250,
     revisions: () => store.revisions(),
     list: () => store.list(),
     choose: (revisions) =>
@@ -53,10 +53,14 @@ export function localPlace(parts: {
         .map(({ sessionId }) => sessionId),
     async holderOf(sessionId, isFolded) {
       const asked = signIns.of(sessionId);
-      if (live.isOpen(sessionId)) return { holder: "here", signIns: asked };
+      if (openSessions.isOpen(sessionId)) return { holder: "here", signIns: asked };
       const holder = isFolded ? await holdingProcess(home, sessionId) : undefined;
       if (!holder) return undefined;
-      return { holder: (await live.canJoin(holder.pid)) ? "joinable" : "other", holderPid: holder.pid, signIns: asked };
+      return {
+        holder: (await openSessions.canJoin(holder.pid)) ? "joinable" : "other",
+        holderPid: holder.pid,
+        signIns: asked,
+      };
     },
     watch(onChange, onLost) {
       try {

@@ -13,7 +13,7 @@ export interface DatabaseSessions {
   events(sessionId: string): AsyncIterable<SessionEvent>;
 }
 
-export interface PlacesOptions {
+export interface SessionLocatorOptions {
   readonly home: string;
   readonly store: Pick<Store, "events">;
   readonly database: DatabaseSessions | undefined;
@@ -21,12 +21,12 @@ export interface PlacesOptions {
   onLock(sessionId: string): void;
 }
 
-export class Places {
-  readonly #options: PlacesOptions;
+export class SessionLocator {
+  readonly #options: SessionLocatorOptions;
   /** Sessions that were found in the database. */
   readonly #found = new Set<string>();
 
-  constructor(options: PlacesOptions) {
+  constructor(options: SessionLocatorOptions) {
     this.#options = options;
   }
 
