@@ -18,7 +18,7 @@ import { type Arguments, usage, wantsJson } from "../args.ts";
 import { useSessions } from "../cluster/stored-sessions.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";
-import { say } from "../output/say.ts";
+import { printMessage } from "../output/print-message.ts";
 
 /** `troupe diff`: compares the files that a session changed, before its first change and now. */
 export async function diffCommand(given: Arguments): Promise<ExitCode> {
@@ -30,7 +30,8 @@ export async function diffCommand(given: Arguments): Promise<ExitCode> {
     if (wanted === undefined) throw usage("Name the session of the database: troupe diff 3f2a91c");
     const sessionId = await findSession(runtime.store, wanted);
     const { changes, isPartial } = await remoteChanges(runtime, remote, sessionId);
-    if (isPartial) say("changes of commands are left out: only the worker that made their copies can read them");
+    if (isPartial)
+      printMessage("changes of commands are left out: only the worker that made their copies can read them");
     return print(given, changes);
   });
 }
