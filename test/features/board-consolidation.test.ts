@@ -74,7 +74,7 @@ describe("rem-agent", () => {
           expect(system).not.toContain(part);
         }
         expect(stage.first("main").system).toContain("environment_context");
-        expect(system).toMatch(/record of what happened[\s\S]*labels/);
+        expect(system).toMatch(/record of what happened[\s\S]*exactly as they are/);
         expect(system).toContain("| user | mine | About mine | 0 | 0 |");
         expect(system).toContain("All about mine.");
         expect(system).toMatch(/<said_by_person turn="1">\nHow are tests run\?/);
@@ -124,7 +124,7 @@ describe("rem-agent", () => {
       [says("done")],
       async (stage, board) => {
         const system = remRequest(stage).system ?? "";
-        expect([/From 23 on/.test(system), /until 18 or fewer/.test(system)]).toEqual([isWarned, isWarned]);
+        expect([/From 23 items on/.test(system), /until 18 or fewer/.test(system)]).toEqual([isWarned, isWarned]);
         expect(await board.list()).toHaveLength(isWarned ? 18 : count);
       },
       { before: (board) => fill(board, count) },

@@ -8,11 +8,19 @@ import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 const pages = ["README.md", "docs/reference/sdk.md", "docs/tutorials/first-program.md"];
-const programs = pages
-  .flatMap((page) => [...readFileSync(page, "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)])
+const matchesOf = (pattern: RegExp) => pages.flatMap((page) => [...readFileSync(page, "utf8").matchAll(pattern)]);
+const programs = matchesOf(/^```ts\n([\s\S]*?)^```$/gm)
   .map(([, code = ""]) => code)
   // The program with three kinds of connection needs a server that runs already.
   .filter((code) => !code.includes('kind: "tcp"'));
+
+/** The scripts that play the model, which a page tells its reader to save. */
+const scripts = Object.fromEntries(
+  matchesOf(/Save this as `([\w-]+\.json)`:\n\n```json faux\n([\s\S]*?)^```$/gm).map(([, name, text = ""]) => [
+    `work/${name}`,
+    text,
+  ]),
+);
 
 /** Runs it as a user does: compiled for the oldest Node, against the build, in an empty home. */
 async function run(program: string): Promise<{ stdout: string; stderr: string }> {
@@ -20,7 +28,7 @@ async function run(program: string): Promise<{ stdout: string; stderr: string }>
   const builtOf = (name: string): string => JSON.stringify(pathToFileURL(resolve(`dist/lib/${name}.js`)).href);
   const zod = JSON.stringify(pathToFileURL(resolve("node_modules/zod/index.js")).href);
   const located = code.replace(/"troupe\/(\w+)"/g, (_, name: string) => builtOf(name)).replace('"zod"', () => zod);
-  await using folder = await tempFolder({ "work/a.txt": "one\ntwo\n", "program.mjs": located });
+  await using folder = await tempFolder({ ...scripts, "work/a.txt": "one\ntwo\n", "program.mjs": located });
   const env = { PATH: process.env.PATH, HOME: folder.at("home"), TROUPE_NO_DISCOVERY: "1" };
   return await promisify(execFile)(process.execPath, [folder.at("program.mjs")], {
     cwd: folder.at("work"),

@@ -18,6 +18,6 @@ it("a sign-in from the page does not send the secret that the environment holds 
     reconnect: async () => undefined,
     onChange: () => undefined,
   });
-  await expect(signIns.begin("s", "robot")).rejects.toThrow("none is known");
+  await expect(signIns.begin("s", "robot")).rejects.toThrow("none is stored");
   expect(server.asked.filter((what) => what.startsWith("token"))).toEqual([]);
 });
