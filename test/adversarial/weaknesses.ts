@@ -308,8 +308,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "H02",
     changes: change(
       "src/tools/web/target.ts",
-      "if (reason !== undefined) throw refused(url, literal",
-      "if (reason === '') throw refused(url, literal",
+      "if (reason !== undefined) throw notFetchedError(url, literal",
+      "X",
     ),
   },
   {

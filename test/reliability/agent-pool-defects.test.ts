@@ -40,7 +40,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
     name: "a delivered notice is delivered again by the next process",
     rule: "heard-once",
     file: /tasks\/task-fold\.ts$/,
-    from: 'record.notice = { ...record.notice, state: "said", by: "notice" };',
+    from: 'record.notice = { ...record.notice, state: "emitted", by: "notice" };',
     to: "",
     lives: [
       ["create", "system.notification"],
