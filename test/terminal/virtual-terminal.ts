@@ -97,7 +97,7 @@ interface Inside {
 const insideOf = (terminal: Terminal): Inside => (terminal as unknown as { readonly _core: Inside })._core;
 
 /**
- * What xterm does: rows on the screen are cut, before rows of the scrollback come back to it and after, and those of the
+ * Resizes as xterm does: rows on the screen are cut, before rows of the scrollback come back to it and after, and those of the
  * scrollback stay whole. Without reflow this emulator would store the rest of rows on the screen, and cut the scrollback.
  */
 function resizeWithoutReflow(terminal: Terminal, columns: number, rows: number): void {

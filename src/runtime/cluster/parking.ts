@@ -99,8 +99,8 @@ function parkLater(canPark: () => boolean, { parkMs, onPark }: ParkingOptions): 
 }
 
 /**
- * Whoever may insert rows chooses their contents. What is not a decision denies the call, and one that would change the
- * settings of this worker holds for the call alone.
+ * Returns an answer in the form in which this worker may use it. Roles that insert rows choose the contents: an answer
+ * that is not a decision denies the call, and one that would change the settings of this worker applies to the call only.
  */
 function usable({ kind }: AnyRequest, answer: AnyAnswer): AnyAnswer {
   if (kind !== "permission") return answer;

@@ -132,7 +132,7 @@ export const dispatching = `
 `;
 
 /**
- * What a tenant's role may do beyond submitting and reading: answer requests, send messages through a gateway, follow and
+ * Rights of a tenant's role beyond submitting and reading: answer requests, send messages through a gateway, follow and
  * end its own work. The ids of work that it chooses hold no separator of the engine: they would name the work of others.
  */
 export const tenantActions = `
