@@ -309,7 +309,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/tools/web/target.ts",
       "if (reason !== undefined) throw notFetchedError(url, literal",
-      "X",
+      "if (reason === '') throw notFetchedError(url, literal",
     ),
   },
   {
