@@ -34,7 +34,7 @@ describe("troupe inbox", () => {
     expect(run).toMatchObject({ code: 0, stdout: "The answer.\n" });
     expect(run.stderr).not.toContain("send_inbox");
     const list = await troupe(["inbox", "list"], { cwd, home });
-    expect(list.stdout).toMatch(/^inbox-1 {2}finder {2}told {2}an old note\n$/);
+    expect(list.stdout).toMatch(/^inbox-1 {2}finder {2}announced {2}an old note\n$/);
     expect((await troupe(["inbox", "show", "inbox-1"], { cwd, home })).stdout).toContain("an old note\n\nall of it\n");
     expect((await troupe(["inbox", "show", "nothing"], { cwd, home })).code).toBe(2);
     expect((await troupe(["tasks", "list"], { cwd, home })).stdout).toMatch(/^No agents in session/);
