@@ -57,7 +57,8 @@ function changesOf(changes: readonly StoredChange[], target: UndoTarget): Stored
   if (!last) throw new TroupeError("usage", "There is nothing to undo in this session.");
   switch (target.kind) {
     case "last":
-      return changes.filter(({ toolCallId }) => toolCallId === last.toolCallId);
+      // Some model servers use the same ids in each answer.
+      return changes.filter(({ toolCallId, turn }) => toolCallId === last.toolCallId && turn === last.turn);
     case "message":
       return changes.filter(({ turn }) => turn === last.turn);
     case "back-to": {

@@ -32,8 +32,8 @@ interface Stage extends Workspace {
   readonly checkpoints: Checkpoints;
   readonly session: string;
   turn: string;
-  /** A tool call of the agent, with its own id: call_1, call_2, … */
-  run(tool: Tool, input: unknown): Promise<void>;
+  /** A tool call of the agent, by default with its own id: call_1, call_2, … */
+  run(tool: Tool, input: unknown, toolCallId?: string): Promise<void>;
   /** As a later process would open them. */
   reopened(disk?: Disk): Checkpoints;
   tree(): Record<string, string>;
@@ -53,8 +53,7 @@ function stage(): Stage {
     session,
     turn: "turn 1",
     reopened: open,
-    run: async (tool, input) => {
-      const toolCallId = `call_${++calls}`;
+    run: async (tool, input, toolCallId = `call_${++calls}`) => {
       await call(tool, input, { ...contextFor(space.root), toolCallId, files } as never);
     },
     tree: () => treeOf(space.root),
@@ -111,6 +110,19 @@ describe("undo", () => {
     await undo({ kind: "last" }, { checkpoints, disk: nodeDisk });
     expect(made.tree()).toEqual(before);
     await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
+  });
+
+  it("undo reverts the last call alone where a provider uses its id again in a later answer", async () => {
+    const made = stage();
+    made.write("a.txt", "one");
+    await made.run(edit, { path: "a.txt", old_str: "one", new_str: "two" }, "call_0");
+    made.turn = "turn 2";
+    await made.run(edit, { path: "a.txt", old_str: "two", new_str: "three" }, "call_0");
+    const { checkpoints } = made;
+    await undo({ kind: "last" }, { checkpoints, disk: nodeDisk });
+    expect(readFileSync(join(made.root, "a.txt"), "utf8")).toBe("two");
+    await undo({ kind: "last" }, { checkpoints, disk: nodeDisk });
+    expect(readFileSync(join(made.root, "a.txt"), "utf8")).toBe("one");
   });
 
   it("undo goes back to a call, or reverts a whole answer", async () => {
