@@ -119,7 +119,7 @@ async function expectContinuable({ session, registry, requests }: TakenUp): Prom
   for (const { id, status } of registry.list()) {
     if (status === "idle" && registry.notices(id).length > 0) await registry.send(id, "continue");
   }
-  expect(await registry.waitForAll(5_000)).toEqual([]);
+  expect(await registry.waitForAll(60_000)).toEqual([]);
   const outcome = await session.sendAndWait({ prompt: "continue" });
   expect(outcome).toEqual({ kind: "done", answer: "director continued" });
   await session.queue.whenIdle();

@@ -59,10 +59,10 @@ async function settle(): Promise<void> {
   const { tasks } = session.agents;
   await session.sendAndWait({ prompt: "continue" });
   for (const { id } of [...(tasks?.list() ?? [])].reverse()) await tasks?.send(id, "continue");
-  await tasks?.waitForAll(1_000);
+  await tasks?.waitForAll(60_000);
   const deaf = tasks?.list().filter(({ id, status }) => status === "idle" && tasks.notices(id).length > 0) ?? [];
   for (const { id } of deaf) await tasks?.send(id, "continue");
-  await tasks?.waitForAll(1_000);
+  await tasks?.waitForAll(60_000);
   await session.sendAndWait({ prompt: "continue" });
 }
 

@@ -43,7 +43,7 @@ describe("a disk that is full when a notice is delivered", () => {
       },
     });
     await session.sendAndWait({ prompt: "go" });
-    await session.agents.tasks?.waitForAll(2_000);
+    await session.agents.tasks?.waitForAll(60_000);
     await session.sendAndWait({ prompt: "and now?" });
     await session.queue.whenIdle();
     expect(failures).toBeGreaterThan(1);

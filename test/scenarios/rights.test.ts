@@ -257,7 +257,7 @@ async function checkRights({ agents, chain, workers, program, lost, restarts }: 
       name: "n1 of a program",
       description: "d",
     });
-    await stage.session.agents.tasks?.waitForAll(5_000);
+    await stage.session.agents.tasks?.waitForAll(60_000);
     await stage.session.queue.whenIdle();
   }
   if (restarts) {
@@ -267,7 +267,7 @@ async function checkRights({ agents, chain, workers, program, lost, restarts }: 
   for (const name of lost) gone.add(name);
   const idle = stage.session.agents.tasks?.list().filter(({ status }) => status === "idle") ?? [];
   for (const { id } of idle) await stage.session.agents.tasks?.send(id, "once more");
-  await stage.session.agents.tasks?.waitForAll(5_000);
+  await stage.session.agents.tasks?.waitForAll(60_000);
   await stage.session.queue.whenIdle();
   expectNarrowing(shown, stage);
   await stage.session.close();

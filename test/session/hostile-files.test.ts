@@ -155,7 +155,7 @@ const readers: Readonly<Record<string, Reader>> = {
     path: "files/x.md",
     read: async ({ files }) => {
       execFileSync("git", ["init", "-q", files]);
-      return workspaceDiff(files, { mode: "unstaged", ignoreWhitespace: false, signal: AbortSignal.timeout(20_000) });
+      return workspaceDiff(files, { mode: "unstaged", ignoreWhitespace: false, signal: AbortSignal.timeout(60_000) });
     },
   },
 };

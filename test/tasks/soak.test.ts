@@ -163,7 +163,7 @@ class MainAgent {
   async settle(): Promise<void> {
     const { registry } = this.#stage;
     for (;;) {
-      expect(await registry.waitForAll(10_000)).toEqual([]);
+      expect(await registry.waitForAll(60_000)).toEqual([]);
       await this.#deliverNotices();
       await pause(2);
       const unread = registry.list().filter(({ id, status }) => status === "idle" && registry.notices(id).length > 0);

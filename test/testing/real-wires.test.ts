@@ -73,7 +73,7 @@ async function summary(provider: Provider): Promise<object> {
     stream: true,
   };
   const told = { text: "", reasoning: "", calls: [] as unknown[], end: {} };
-  for await (const event of provider.stream(request, AbortSignal.timeout(10_000))) {
+  for await (const event of provider.stream(request, AbortSignal.timeout(60_000))) {
     if (event.type === "text") told.text += event.delta;
     if (event.type === "reasoning") told.reasoning += event.delta;
     if (event.type === "call") {
