@@ -85,7 +85,9 @@ export async function webStage(options: WebStageOptions = {}): Promise<WebStage>
   const others: Client[] = [];
   const origin = `http://127.0.0.1:${web.port}`;
   const login = async (): Promise<PageHeaders> => {
-    const { headers } = await fetch(web.address(), { redirect: "manual" });
+    const enter = (): Promise<Response> => fetch(web.address(), { redirect: "manual" });
+    // The server may have closed a connection that is used again after the event loop was blocked.
+    const { headers } = await enter().catch(enter);
     return {
       cookie: (headers.get("set-cookie") ?? "").split(";")[0] ?? "",
       "x-troupe-token": (headers.get("location") ?? "").replace("/#token=", ""),
